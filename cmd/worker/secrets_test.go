@@ -123,42 +123,83 @@ func (w *world) secrets() map[string]string {
 // search fails the test for each secret that is in data, as it is or in a usual encoding.
 func (w *world) search(where string, data []byte) {
 	w.Helper()
-	for name, secret := range w.secrets() {
-		if form := found(data, secret); form != "" {
-			w.Errorf("%s: %s is in %s", name, form, where)
-		}
+	secrets := w.secrets()
+	if w.sought == nil || w.sought.secrets != len(secrets) { // more are issued, and none is taken back
+		w.sought = seek(secrets)
+	}
+	for what := range w.sought.find(data) {
+		w.Errorf("%s is in %s", what, where)
 	}
 }
 
-// found returns the form in which a secret is in data, which may be compressed; "" if it is not.
-func found(data []byte, secret string) string {
-	for form, text := range forms(secret) {
-		if bytes.Contains(data, []byte(text)) {
-			return form
+// sought are all forms of secrets, for one look at each byte of what is searched.
+type sought struct {
+	secrets int
+	begins  [1 << 16]bool // by the first two bytes of a form, or of something compressed
+	forms   map[[8]byte][]form
+}
+
+// form is a text that contains a secret, and what that is called.
+type form struct{ text, name string }
+
+func seek(secrets map[string]string) *sought {
+	s := &sought{secrets: len(secrets), forms: map[[8]byte][]form{}}
+	begin := func(text string) { s.begins[uint16(text[0])<<8|uint16(text[1])] = true }
+	begin(gzipMagic)
+	begin(zstdMagic)
+	for name, secret := range secrets {
+		for what, text := range forms(secret) {
+			begin(text)
+			key := [8]byte([]byte(text))
+			s.forms[key] = append(s.forms[key], form{text, name + ": " + what})
 		}
 	}
-	for i := 0; i+2 < len(data); i++ { // several streams may follow one another
-		var r io.Reader
-		var err error
-		switch {
-		case data[i] == 0x1f && data[i+1] == 0x8b:
-			r, err = gzip.NewReader(bytes.NewReader(data[i:]))
-		case bytes.HasPrefix(data[i:], []byte("\x28\xb5\x2f\xfd")):
-			r, err = zstd.NewReader(bytes.NewReader(data[i:]))
-		case i == 0 && data[0] == 0x78:
-			r, err = zlib.NewReader(bytes.NewReader(data))
-		default:
-			continue
-		}
-		if err != nil {
-			continue
-		}
-		plain, _ := io.ReadAll(io.LimitReader(r, 64<<20))
-		if form := found(plain, secret); form != "" {
-			return form + ", compressed,"
+	return s
+}
+
+const gzipMagic, zstdMagic = "\x1f\x8b", "\x28\xb5\x2f\xfd"
+
+// find returns the names of the forms that are in data, which may be compressed.
+func (s *sought) find(data []byte) map[string]bool {
+	names := map[string]bool{}
+	if len(data) > 0 && data[0] == 0x78 {
+		if r, err := zlib.NewReader(bytes.NewReader(data)); err == nil {
+			s.unpack(r, names)
 		}
 	}
-	return ""
+	for i := 0; i+len(gzipMagic) < len(data); i++ { // several streams may follow one another
+		if !s.begins[uint16(data[i])<<8|uint16(data[i+1])] {
+			continue
+		}
+		rest := data[i:]
+		if len(rest) >= 8 {
+			for _, f := range s.forms[[8]byte(rest)] {
+				if bytes.HasPrefix(rest, []byte(f.text)) {
+					names[f.name] = true
+				}
+			}
+		}
+		if bytes.HasPrefix(rest, []byte(gzipMagic)) {
+			if r, err := gzip.NewReader(bytes.NewReader(rest)); err == nil {
+				s.unpack(r, names)
+			}
+		}
+		if bytes.HasPrefix(rest, []byte(zstdMagic)) {
+			if r, err := zstd.NewReader(bytes.NewReader(rest)); err == nil {
+				s.unpack(r, names)
+				r.Close()
+			}
+		}
+	}
+	return names
+}
+
+// unpack finds what is in a stream.
+func (s *sought) unpack(r io.Reader, names map[string]bool) {
+	plain, _ := io.ReadAll(io.LimitReader(r, 64<<20))
+	for name := range s.find(plain) {
+		names[name+" compressed,"] = true
+	}
 }
 
 // forms returns texts that contain a secret, wherever it begins in what was encoded.
@@ -182,29 +223,34 @@ func forms(secret string) map[string]string {
 func TestSearchFindsSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_Some?Secret/12"
-	for form, text := range forms(secret) {
-		if found([]byte("before "+text+" after"), secret) == "" {
-			t.Errorf("%s is not found", form)
+	s := seek(map[string]string{"a token": secret, "another": "sk-ant-another"})
+	for what, text := range forms(secret) {
+		if !s.find([]byte("before " + text + " after"))["a token: "+what] {
+			t.Errorf("%s is not found", what)
 		}
 	}
 	for skip := range 3 {
 		text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", skip) + secret + "more"))
-		if found([]byte(text), secret) == "" {
+		if len(s.find([]byte(text))) == 0 {
 			t.Errorf("base64 from byte %d is not found", skip)
 		}
 	}
-	var packed bytes.Buffer
+	var packed, object bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = io.WriteString(z, "first")
 	_ = z.Close()
 	z.Reset(&packed)
 	_, _ = io.WriteString(z, "then "+secret)
 	_ = z.Close()
+	loose := zlib.NewWriter(&object)
+	_, _ = io.WriteString(loose, "blob "+secret)
+	_ = loose.Close()
 	encoder, err := zstd.NewWriter(nil)
-	if err != nil || found(encoder.EncodeAll([]byte("text with "+secret), nil), secret) == "" {
+	if err != nil || len(s.find(encoder.EncodeAll([]byte("text with "+secret), nil))) == 0 {
 		t.Error("zstd is not searched", err)
 	}
-	if found(append([]byte("head"), packed.Bytes()...), secret) == "" || found([]byte("ghp_Some"), secret) != "" {
+	if len(s.find(append([]byte("head"), packed.Bytes()...))) == 0 || len(s.find(object.Bytes())) == 0 ||
+		len(s.find([]byte("ghp_Some"))) > 0 {
 		t.Error("wrong about compressed or other texts")
 	}
 }
