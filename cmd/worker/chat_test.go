@@ -136,23 +136,55 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// A picture that comes with a message reaches the model as a picture, and the task's list entry has its name.
-func TestPictureReachesTheModel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+// picture sends one with a message. It reaches the model as a picture, and the task's list entry has its name.
+func (w *world) picture(base string) {
+	w.Helper()
 	w.model.Answer("Look", modelfake.Turn{Text: "A dot."})
-	base := w.standalone()
 	var dot bytes.Buffer
 	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	data := base64.StdEncoding.EncodeToString(dot.Bytes())
 	next := w.talk(base, `{"message": "Look", "pictures": [{"name": "dot.png", "data": "`+data+`"}]}`)
 	if first := w.heard(next, "task"); first.ID == "" || w.heard(next, "done").Result != "A dot." {
-		t.Fatal("it was not answered")
+		w.Fatal("it was not answered")
 	}
-	if body := string(w.model.Requests()[0].Body); !strings.Contains(body,
+	calls := w.model.Requests()
+	if body := string(calls[len(calls)-1].Body); !strings.Contains(body,
 		`"media_type":"image/png","data":"`+data+`"`) {
-		t.Errorf("the model was asked %s", body)
+		w.Errorf("the model was asked %s", body)
+	}
+}
+
+// asked has the agent ask: the next message of its thread is the answer, through the CLI's own tool call and back.
+func (w *world) asked(base string) {
+	w.Helper()
+	w.model.Answer("paint",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "mcp__errand__ask_user", Input: map[string]any{
+				"question": "Which colour?", "options": []string{"red", "blue"},
+			},
+		}}},
+		modelfake.Turn{Text: "Painted."})
+	before := len(w.model.Requests())
+	resp, err := http.DefaultClient.Do(w.chatRequest(w.Context(), base, `{"message":"paint","thread":"t2"}`))
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), `"type":"question"`) {
+	}
+	if !strings.Contains(lines.Text(), `"content":"Which colour?"`) ||
+		!strings.Contains(lines.Text(), `"options":["red","blue"]`) {
+		w.Fatalf("asked %q, %v", lines.Text(), lines.Err())
+	}
+	if body := w.chat(w.Context(), base, `{"message":"2","thread":"t2"}`); !strings.Contains(body,
+		`"result":"Painted."`) {
+		w.Errorf("the reply's stream is that of the task it answers, and was\n%s", body)
+	}
+	calls := w.model.Requests()[before:]
+	if last := string(calls[len(calls)-1].Body); len(calls) != 2 || !strings.Contains(last, "answered: blue") {
+		w.Errorf("%d calls, the last one %s", len(calls), last)
 	}
 }

@@ -38,8 +38,10 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if h := runner.Health(ctx); i == 0 && !h.OK {
-			return fmt.Errorf("check the model: %s: %s", h.Problem, h.Remedy)
+		if i == 0 { // which is that of the machine
+			if h := runner.Health(ctx); !h.OK {
+				return fmt.Errorf("check the model: %s: %s", h.Problem, h.Remedy)
+			}
 		}
 		errs = append(errs, checkGroup(ctx, c, runner, dir, stdout))
 	}

@@ -25,21 +25,21 @@ import (
 	"github.com/errand-fleet/errand/tasks/capacity"
 )
 
-// The CLI of the machine is compared with the tested one.
-func TestCheckCLI(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	var out strings.Builder
-	code := run(t.Context(), invocation{[]string{"check-cli"}, w.getenv, &out, &out}, assemble.Options{})
-	want := "the CLI is version " + agent.TestedCLI + "; errand is tested with " + agent.TestedCLI + "\n"
-	if code != 0 || out.String() != want {
-		t.Errorf("exit %d: %s", code, out.String())
-	}
-}
-
-// The check asks the model as a run would, and says what is wrong in the provider's words.
+// The CLI of the machine is compared with the tested one. The check of the model asks as a run would, and says what is
+// wrong in the provider's words.
 func TestCheckModel(t *testing.T) {
 	t.Parallel()
+	w := newWorld(t)
+	check := func(command string) (code int, said string) {
+		var out strings.Builder
+		code = run(t.Context(), invocation{[]string{command}, w.getenv, &out, &out}, assemble.Options{})
+		return code, out.String()
+	}
+	want := "the CLI is version " + agent.TestedCLI + "; errand is tested with " + agent.TestedCLI + "\n"
+	if code, said := check("check-cli"); code != 0 || said != want {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	env := maps.Clone(w.env)
 	for name, c := range map[string]struct {
 		turn modelfake.Turn
 		env  map[string]string
@@ -60,17 +60,12 @@ func TestCheckModel(t *testing.T) {
 		"no CLI":  {modelfake.Turn{}, map[string]string{"ERRAND_CLAUDE": "/nowhere/claude"}, 1, "set ERRAND_CLAUDE"},
 		"setting": {modelfake.Turn{}, map[string]string{"ERRAND_GATEWAY": "no"}, 1, "ERRAND_GATEWAY must be on or off"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.model.Answer("", c.turn)
-			maps.Copy(w.env, c.env)
-			var out strings.Builder
-			code := run(t.Context(), invocation{[]string{"check-model"}, w.getenv, &out, &out}, assemble.Options{})
-			if code != c.code || !strings.Contains(out.String(), c.says) {
-				t.Errorf("exit %d: %s", code, out.String())
-			}
-		})
+		w.model.Answer("", c.turn)
+		w.env = maps.Clone(env)
+		maps.Copy(w.env, c.env)
+		if code, said := check("check-model"); code != c.code || !strings.Contains(said, c.says) {
+			t.Errorf("%s: exit %d: %s", name, code, said)
+		}
 	}
 }
 

@@ -19,16 +19,18 @@ import (
 )
 
 // A mention is answered in its thread, and a second one continues the same conversation. However often and in whatever
-// form an event is delivered, it is one task.
+// form an event is delivered, it is one task. It is in the metrics and in the trace of its task.
 func TestMention(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w, traces := newWorld(t), newReceiver(t)
+	w.env["ERRAND_METRICS_TOKEN"] = metricsToken
+	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_HEADERS"] =
+		traces.URL, "Authorization=Bearer%20otlp-token-for-tests"
 	w.model.Answer("total", modelfake.Turn{
 		Text: "Looking.", Tools: []modelfake.ToolCall{{
 			Name: "Bash", Input: map[string]string{"command": "cat total.go"},
 		}},
-	},
-		modelfake.Turn{Text: "The **total** is fine. (prompts so far: {{turns}})"})
+	}, bash("exit 3"), modelfake.Turn{Text: "The **total** is fine. (prompts so far: {{turns}})"})
 	w.model.Answer("sure", modelfake.Turn{Text: "Quite sure. (prompts so far: {{turns}})"})
 	base := w.standalone()
 
@@ -41,6 +43,8 @@ func TestMention(t *testing.T) {
 	if r := w.slack.Calls("reactions.add"); len(r) != 1 || r[0].Form.Get("name") != "eyes" {
 		t.Errorf("reactions: %+v", r)
 	}
+	w.measured(base)
+	traces.traced(t)
 	second := w.mention("are you sure?", root)
 	if got := w.answers(root, 2)[1]; !strings.Contains(got, "Quite sure. (prompts so far: 2)") {
 		t.Errorf("second answer: %s", got)
@@ -180,7 +184,8 @@ func (w *world) noneMarked(ts string) {
 	}
 }
 
-// The HTTP API streams a run to its client, and the run outlives the connection.
+// The HTTP API streams a run to its client, and the run outlives the connection. A picture reaches the model, and the
+// agent can ask.
 func TestChat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -219,6 +224,8 @@ func TestChat(t *testing.T) {
 	if n := len(w.model.Requests()); w.model.Requests()[n-1].Prompts != 2 {
 		t.Errorf("the last request held %d prompts, want 2", w.model.Requests()[n-1].Prompts)
 	}
+	w.picture(base)
+	w.asked(base)
 }
 
 func (w *world) chatRequest(ctx context.Context, base, body string) *http.Request {

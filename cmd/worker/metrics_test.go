@@ -35,14 +35,10 @@ func (w *world) read(url, token string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// A mention appears in the metrics of every part: the desk, the run, the ending, Slack, the fleet. Each token gives
-// access only to its own pages.
-func TestMetrics(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.env["ERRAND_METRICS_TOKEN"] = metricsToken
-	base := w.standalone()
-	w.answers(w.mention("go", ""), 1)
+// measured checks that the first mention is in the metrics of every part: the desk, the run, the ending, Slack, the
+// fleet. Each token gives access only to its own pages.
+func (w *world) measured(base string) {
+	w.Helper()
 	_, all := w.read(base+"/metrics", metricsToken)
 	for _, want := range []string{
 		`errand_tasks_submitted_total{class="interactive",result="new",source="slack"} 1`,
@@ -56,7 +52,7 @@ func TestMetrics(t *testing.T) {
 		`go_goroutines `,
 	} {
 		if !strings.Contains(all, want) {
-			t.Errorf("no %s in\n%s", want, all)
+			w.Errorf("no %s in\n%s", want, all)
 		}
 	}
 	for _, c := range []struct {
@@ -70,7 +66,7 @@ func TestMetrics(t *testing.T) {
 		{"/metrics/", metricsToken, 401},
 	} {
 		if got, _ := w.read(base+c.path, c.token); got != c.want {
-			t.Errorf("GET %s with %q: %d, want %d", c.path, c.token, got, c.want)
+			w.Errorf("GET %s with %q: %d, want %d", c.path, c.token, got, c.want)
 		}
 	}
 }

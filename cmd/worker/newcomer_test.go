@@ -58,7 +58,7 @@ func (w *world) guided(dir string) *newcomer {
 	if err := os.Symlink(self, filepath.Join(programs, "worker")); err != nil {
 		w.Fatal(err)
 	}
-	said, err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../enqueue").CombinedOutput()
+	said, err := exec.CommandContext(w.Context(), "go", "build", "-ldflags=-s", "-o", program, "../enqueue").CombinedOutput()
 	if err != nil {
 		w.Fatalf("build enqueue: %v: %s", err, said)
 	}

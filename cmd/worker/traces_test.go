@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/await"
-	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -64,16 +63,10 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// A task has one trace, from its event to its final message, with its runs and their tool calls, and without what was
-// said.
-func TestTraces(t *testing.T) {
-	t.Parallel()
-	w, r := newWorld(t), newReceiver(t)
-	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_HEADERS"] =
-		r.URL, "Authorization=Bearer%20otlp-token-for-tests"
-	w.model.Answer("total", bash("cat total.go"), bash("exit 3"), modelfake.Turn{Text: "It is fine."})
-	w.standalone()
-	w.answers(w.mention("is the total right?", ""), 1)
+// traced waits for the trace of a first task with two commands, from its event to its final message, with its runs and
+// their tool calls, and without what was said.
+func (r *receiver) traced(t *testing.T) {
+	t.Helper()
 	ctx := await.Context(t)
 	select {
 	case <-r.arrived:
