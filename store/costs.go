@@ -80,9 +80,14 @@ func (s *Costs) Spent(ctx context.Context, scope string) (float64, error) {
 	return usd(r.text(1)), wrapf(err, "read what %s has spent", scope)
 }
 
-// Afford returns [*OverBudget] if one of today's budgets is used up of these scopes, or of the fleet.
+// Afford returns [*OverBudget] if one of today's budgets is used up of these scopes, or of the fleet. Without a
+// budget it asks nobody.
 func (s *Costs) Afford(ctx context.Context, scopes []string, budgets ...Budget) error {
-	_, err := s.run(ctx, "afford", append([]any{strings.Join(scopes, "\n")}, budgetArgs(budgets)...)...)
+	args := budgetArgs(budgets)
+	if args == nil {
+		return nil
+	}
+	_, err := s.run(ctx, "afford", append([]any{strings.Join(scopes, "\n")}, args...)...)
 	return wrapf(err, "look at budgets")
 }
 

@@ -191,7 +191,8 @@ func (s *shelf) Accept(_ context.Context, e intake.Event) error {
 	return nil
 }
 
-// A key counts for a day. Requests without one are kept no longer than other events.
+// A key counts for a day. Requests without one are kept no longer than other events. Without a budget the store is not
+// asked for any.
 func TestKeyCountsForADay(t *testing.T) {
 	t.Parallel()
 	requests := &shelf{}
@@ -200,7 +201,8 @@ func TestKeyCountsForADay(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	if err := source.Listen(t.Context(), mux, &desk.Desk{}); err != nil {
+	unasked := desk.New(&store.Store{Costs: &store.Costs{}}, nil, rights.Policy{}, nil)
+	if err := source.Listen(t.Context(), mux, unasked); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"known", ""} {
