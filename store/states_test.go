@@ -178,7 +178,7 @@ const others = "SweepObjects Ready Delivered Unblocked BoundClaims Wake CallUp C
 	"Events.Read Events.ReadBefore Events.Follow Events.Archive Questions.List Questions.ListAll Threads.Next " +
 	"Threads.OpenTasks Threads.LatestTasks Threads.Topic Threads.Session Threads.SessionMeta Threads.Pushed Threads.Alias " +
 	"Threads.Resolve Workers.Beat Workers.List Workers.Inquire Workers.Respond Credentials.Admit " +
-	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Costs.Spent " +
+	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Costs.Spent Costs.Afford " +
 	"Costs.Days Logins.Save Logins.Read Logins.Drop Logins.Once Logins.Take " +
 	"Links.Save Links.Add Links.Link Links.Read Links.All Links.Remove Tokens.Save Tokens.Add Tokens.Read Tokens.All Tokens.Remove " +
 	"Audit.Append Audit.List Audit.Verify Tally.Hours " +
