@@ -266,15 +266,6 @@ func TestWorkThatCannotBeKept(t *testing.T) {
 			func(r *remote, dir string) { r.write(dir, "large \"file\"", string(noise)) },
 			`These files could not be saved: "large \"file\"".`, everything,
 		},
-		"large commit": {
-			func(r *remote, dir string) {
-				r.write(dir, "large", string(noise))
-				r.git(dir, "add", "--all")
-				r.git(dir, "commit", "--quiet", "--message", "large")
-			},
-			"Your commits and changes could not be saved. The clone is new",
-			map[string]string{".gitignore": "*.log\n", "README.md": "one\n"},
-		},
 		"hostile": {
 			func(r *remote, dir string) {
 				if err := errors.Join(os.RemoveAll(dir+"/.git/objects"),

@@ -554,7 +554,7 @@ func TestHugeAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
-		return answer(strings.Repeat("<\x00", 2<<20)), nil
+		return answer(strings.Repeat("<\x00", 300<<10)), nil
 	}
 	f.worker()
 	e := f.ending(f.submit(f.task("a", "x")))
