@@ -22,7 +22,7 @@ func TestReviewWithFindings(t *testing.T) {
 	finding := func(id string, line int, more map[string]any) map[string]any {
 		f := map[string]any{
 			"id": id, "severity": "major", "confidence": "high", "path": "total.go", "line": line,
-			"claim": "This adds cents to euros, @ann.", "evidence": "Total is in cents.",
+			"original": "", "claim": "This adds cents to euros, @ann.", "evidence": "Total is in cents.",
 		}
 		maps.Copy(f, more)
 		return f

@@ -117,7 +117,8 @@ func (s *scene) lines() {
 			"summary": "The change does what its title says, but not for long invoices.",
 			"findings": []map[string]any{{
 				"id": "float-sum", "severity": "major", "confidence": "high", "path": "invoice/total.go", "line": 11,
-				"claim": "The sum itself is still a float, so a long invoice drifts.",
+				"original": "\treturn int(math.Round(sum * 100))",
+				"claim":    "The sum itself is still a float, so a long invoice drifts.",
 				"evidence": "Each addition rounds; over some thousand lines that is more than half a cent before " +
 					"`math.Round` sees it. Add up integer cents instead.",
 			}},

@@ -44,7 +44,8 @@ func (w *world) openCode(head string) int {
 func flaw(id string, line int) findings.Finding {
 	return findings.Finding{
 		ID: id, Severity: findings.Major, Confidence: findings.High, Path: "ten.txt", Line: line,
-		Claim: "It is " + id + ", @octocat.", Evidence: "Read it.\n\n```go\n@octocat",
+		Original: fmt.Sprint("line ", line),
+		Claim:    "It is " + id + ", @octocat.", Evidence: "Read it.\n\n```go\n@octocat",
 	}
 }
 
@@ -101,7 +102,7 @@ func TestFindingBodies(t *testing.T) {
 	exact.StartLine, exact.Original, exact.Suggestion, exact.Severity = 2, "line 2\nline 3", "line two and three",
 		findings.Critical
 	advice := flaw("advice", 5)
-	advice.Suggestion, advice.Severity = "Leave it out.", findings.Minor
+	advice.Original, advice.Suggestion, advice.Severity = "\tline 5", "Leave it out.", findings.Minor
 	elsewhere := flaw("elsewhere", 99)
 	unsure := flaw("unsure", 1)
 	unsure.Confidence, unsure.Evidence = findings.Low, "<!-- errand:finding=x --> ![](https://evil.example/x)"
@@ -329,7 +330,7 @@ func TestFindingsInManyFiles(t *testing.T) {
 			Repo: repo, Head: fmt.Sprint("many", i), Title: "Many", Files: files,
 		}))
 		f := flaw("one", 1)
-		f.Path = c.path
+		f.Path, f.Original = c.path, "x"
 		before := len(w.hub.Calls(listFiles))
 		w.close(w.task(n, i), reviewed("One.", f))
 		if got := fmt.Sprint(len(w.hub.Calls(listFiles)) - before); got != c.pages {

@@ -4,8 +4,8 @@
 //
 // It promises:
 //   - Read accepts an answer only as a whole and within bounds, so GitHub does not refuse text that a model made up.
-//   - A finding is put on a line only if that line is inside a hunk of the given diff. All other findings go into the
-//     summary, so none is lost.
+//   - A finding is put on a line only if that line is inside a hunk of the given diff and has the text that the finding
+//     quotes. All other findings go into the summary, so none is lost.
 //   - A suggestion is offered as such only if it replaces exactly the lines of its finding.
 //   - A Ledger is bounded, and settles a task once: the same task gets the same Plan in every process. A plan does not
 //     list as new any finding that is posted and still open, or that people have settled.
@@ -58,7 +58,7 @@ const schema = `{
       "items": {
         "type": "object",
         "additionalProperties": false,
-        "required": ["id", "severity", "confidence", "path", "line", "claim", "evidence"],
+        "required": ["id", "severity", "confidence", "path", "line", "original", "claim", "evidence"],
         "properties": {
           "id": {"type": "string", "description": "A short name, unique among your findings: lowercase letters, digits and dashes."},
           "severity": {"enum": ["critical", "major", "minor"]},
@@ -68,9 +68,9 @@ const schema = `{
           "line": {"type": "integer", "description": "The line, counted from 1; the last one of a range. 0 if the finding concerns the whole file."},
           "start_line": {"type": "integer", "description": "The first line of a range. Omit it for a single line."},
           "side": {"enum": ["RIGHT", "LEFT"], "description": "RIGHT (the usual case): a line of the new version. LEFT: a deleted line, numbered in the old version."},
+          "original": {"type": "string", "description": "The lines start_line to line as they are now, verbatim, without the sign of a diff. Of a long range its last lines suffice. A finding whose line has another text is not posted there."},
           "claim": {"type": "string", "description": "The problem, in one sentence."},
           "evidence": {"type": "string", "description": "The effect, when it occurs and how you know, in a few sentences."},
-          "original": {"type": "string", "description": "With a suggestion: the current lines start_line to line, verbatim."},
           "suggestion": {"type": "string", "description": "At most five lines that replace exactly the lines start_line to line, with their indentation and without a code fence. Only if that fixes the problem."}
         }
       }

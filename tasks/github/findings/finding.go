@@ -83,7 +83,7 @@ type Finding struct {
 	Claim      string `json:"claim"` // one sentence
 	Evidence   string `json:"evidence,omitempty"`
 	Suggestion string `json:"suggestion,omitempty"` // replaces Original, without a fence; "" for none
-	Original   string `json:"original,omitempty"`   // the lines as the agent read them, verbatim
+	Original   string `json:"original,omitempty"`   // the lines as the agent read them, verbatim, or the last of them
 
 	// Exact means that Suggestion replaces exactly the finding's lines, so that a button may apply it. Place sets it.
 	Exact bool `json:"-"`

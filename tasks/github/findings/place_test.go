@@ -21,12 +21,12 @@ func TestPlace(t *testing.T) {
 	t.Parallel()
 	d := Diff{"a.go": ParsePatch(patch)}
 	p := Plan{Inline: []Finding{
-		{ID: "minor", Severity: Minor, Path: "a.go", Line: 1},
-		{ID: "unsure", Severity: Critical, Confidence: Low, Path: "a.go", Line: 1},
+		{ID: "minor", Severity: Minor, Path: "a.go", Line: 1, Original: "one"},
+		{ID: "unsure", Severity: Critical, Confidence: Low, Path: "a.go", Line: 1, Original: "one"},
 		{ID: "elsewhere", Severity: Major, Path: "b.go", Line: 1},
-		{ID: "second", Severity: Major, Path: "a.go", Line: 3},
-		{ID: "first", Severity: Major, Path: "a.go", Line: 2},
-		{ID: "gravest", Severity: Critical, Path: "a.go", Line: 4},
+		{ID: "second", Severity: Major, Path: "a.go", Line: 3, Original: "--- two and a half"},
+		{ID: "first", Severity: Major, Path: "a.go", Line: 2, Original: "TWO"},
+		{ID: "gravest", Severity: Critical, Path: "a.go", Line: 4, Original: "three"},
 	}}
 	Gravest(p.Inline)
 	for _, c := range []struct {

@@ -92,9 +92,9 @@ Report the problems of this change, the most serious first: wrong results, lost 
 - the severity: critical if the change must not be merged like this, major if it will harm users or developers, minor otherwise;
 - the confidence: high if you have followed the problem through the code, low if you only suspect it;
 - the kind: what it is about, the entry of the list that fits best;
-- the line: one that the diff shows, if possible, numbered in the new version of the file, or with side LEFT in the old version for deleted lines;
+- the line: one that the diff shows, if possible, numbered in the new version of the file, or with side LEFT in the old version for deleted lines; and original: the text of that line, or of the lines start_line to line, verbatim. A finding whose line has another text is not posted there;
 - the claim: the problem, in one sentence; and the evidence: the effect, when it occurs and how to fix it, in a few sentences;
-- a suggestion, if at most five lines fix the problem: it replaces exactly the lines from start_line to line, and original repeats those lines verbatim.
+- a suggestion, if at most five lines fix the problem: it replaces exactly the lines from start_line to line, of which original has all.
 
 Report each problem once, at the place where it should be fixed. Report only what you have verified in the code. No praise, no summary of the change, nothing that a formatter or linter reports. If there is nothing to report, return no findings and say so in the summary.
 
