@@ -3,6 +3,8 @@ package workspace
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -99,6 +101,49 @@ func TestUnfit(t *testing.T) {
 			}
 			if len(p.Ours) > 0 || o.sha(ownBranch) != "" {
 				t.Error("it was pushed")
+			}
+		})
+	}
+}
+
+// Commits that move many files are fit, unless one of their files may belong to Git LFS and their log is too long.
+func TestManyMoves(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("/"+strings.Repeat("x", 200), 4)
+	for name, c := range map[string]struct {
+		content string
+		moves   int
+		want    error
+	}{
+		"files":                         {"content\n", 60, nil},
+		"pointers":                      {asPointer("elsewhere"), 25, nil},
+		"pointers, more than is listed": {asPointer("elsewhere"), 60, ErrUnfit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newOrigin(t).files()
+			clone := checkout(t, w, api)
+			var b strings.Builder
+			commit := func() { b.WriteString("commit refs/heads/main\ncommitter a <a@b> 1700000000 +0000\ndata 1\na\n") }
+			fmt.Fprintf(&b, "blob\nmark :1\ndata %d\n%s", len(c.content), c.content)
+			commit()
+			fmt.Fprintf(&b, "from %s\n", testGit(t, clone.Dir, "rev-parse", "HEAD"))
+			for i := range 2000 {
+				fmt.Fprintf(&b, "M 100644 :1 d0%s/%d\n", long, i)
+			}
+			for i := range c.moves {
+				commit()
+				fmt.Fprintf(&b, "R d%d d%d\n", i, i+1)
+			}
+			commit() // nothing is left to check out
+			fmt.Fprintf(&b, "D d%d\n", c.moves)
+			cmd := exec.Command("git", "-C", clone.Dir, "fast-import", "--quiet", "--force")
+			cmd.Stdin = strings.NewReader(b.String())
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if _, err := w.Publish(t.Context(), clone, *publication()); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
 			}
 		})
 	}

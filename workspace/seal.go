@@ -123,25 +123,35 @@ func (s *shadow) commitTree(ctx context.Context, tree, parent string, p Publicat
 }
 
 // weigh refuses commits, including the agent's own, with files that are too large, or with pointers whose contents the
-// server of Git LFS lacks: whoever clones them would get nothing.
-func (s *shadow) weigh(ctx context.Context, tip string) error {
-	files, err := s.added(ctx, tip)
-	if err != nil {
-		return err
-	}
-	pointers, sizes, err := s.git.readPointers(ctx, files)
-	if err != nil {
-		return err
-	}
-	for i, size := range sizes {
-		if size > maxFile {
-			return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, files[i].name, maxFile>>20)
+// server of Git LFS lacks: whoever clones them would get nothing. A file that the mirror has may move: that server has
+// what its pointer leads to, even if the mirror does not.
+func (s *shadow) weigh(ctx context.Context, tip string) (err error) {
+	defer func() {
+		if errors.Is(err, errLong) {
+			err = fmt.Errorf("%w: its commits change too many files to be checked", ErrUnfit)
 		}
+	}()
+	beyond := []string{tip, "--not", "--alternate-refs"}
+	doubtful, err := s.doubtful(ctx, beyond)
+	if err != nil || len(doubtful) == 0 { // the log grows with all files that the commits move
+		return err
+	}
+	// rev-list names an object once, up to a line feed. -c: of a merge, what none of its parents has.
+	changed := []string{"log", "--format=", "--raw", "-z", "-c", "--no-renames", "--no-abbrev", "--diff-filter=d"}
+	out, err := s.git.run(ctx, append(changed, beyond...)...)
+	if err != nil {
+		return err
 	}
 	var unknown strings.Builder
-	for _, f := range pointers {
-		if !s.clone.mirror.hasLFS(f.content) {
-			unknown.WriteString(f.name + "\x00")
+	fields := strings.Split(out, "\x00") // ":<mode>… <object>… <status>", "<name>"
+	for i := 0; i+1 < len(fields); i += 2 {
+		meta, name := strings.Fields(fields[i]), fields[i+1]
+		large, found := doubtful[meta[len(meta)-2]]
+		if large {
+			return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, name, maxFile>>20)
+		}
+		if found {
+			unknown.WriteString(name + "\x00")
 		}
 	}
 	left, err := s.git.leftToLFS(ctx, unknown.String(), "--cached")
@@ -151,31 +161,30 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 	return err
 }
 
-// added lists the files of the commits up to tip whose objects the mirror lacks, by each of their names. A file that it
-// has may move: the server of Git LFS has what its pointer leads to, even if the mirror does not.
-func (s *shadow) added(ctx context.Context, tip string) (files []treeFile, _ error) {
-	beyond := []string{tip, "--not", "--alternate-refs"}
-	out, err := s.git.run(ctx, append([]string{"rev-list", "--objects", "--no-object-names"}, beyond...)...)
+// doubtful returns the objects of commits that are too large, and with false the pointers whose contents the server of
+// Git LFS lacks if the files' attributes leave them to it.
+func (s *shadow) doubtful(ctx context.Context, commits []string) (map[string]bool, error) {
+	out, err := s.git.run(ctx, append([]string{"rev-list", "--objects", "--no-object-names"}, commits...)...)
 	if err != nil {
 		return nil, err
 	}
-	lacking := map[string]bool{}
+	var lacking []treeFile
 	for object := range strings.FieldsSeq(out) {
-		lacking[object] = true
+		lacking = append(lacking, treeFile{name: object, object: object})
 	}
-	// rev-list names an object once, up to a line feed. -c: of a merge, what none of its parents has.
-	changed := []string{"log", "--format=", "--raw", "-z", "-c", "--root", "--no-renames", "--no-abbrev"}
-	if out, err = s.git.run(ctx, append(changed, beyond...)...); err != nil {
-		return nil, err
-	}
-	fields := strings.Split(out, "\x00") // ":<mode>… <object>… <status>", "<name>"
-	for i := 0; i+1 < len(fields); i += 2 {
-		meta := strings.Fields(fields[i])
-		if object := meta[len(meta)-2]; lacking[object] {
-			files = append(files, treeFile{name: fields[i+1], object: object})
+	pointers, sizes, err := s.git.readPointers(ctx, lacking)
+	objects := map[string]bool{}
+	for i, size := range sizes {
+		if size > maxFile {
+			objects[lacking[i].object] = true
 		}
 	}
-	return files, nil
+	for _, f := range pointers {
+		if !s.clone.mirror.hasLFS(f.content) {
+			objects[f.name] = false
+		}
+	}
+	return objects, err
 }
 
 // take copies the commit to publish from the shadow into the mirror and checks every object. The caller holds the
