@@ -34,6 +34,14 @@ func onBoth(t *testing.T, test func(*harness)) {
 	t.Run("miniredis", func(t *testing.T) { onMini(t, test) })
 }
 
+// onRedis runs a test only on a real Redis: miniredis takes up to 20 times as long for many steps, and other tests try
+// the same scripts on it.
+func onRedis(t *testing.T, test func(*harness)) {
+	t.Helper()
+	t.Parallel()
+	test(newHarness(t, redistest.Start(t), nil))
+}
+
 // onMini runs a test only on miniredis.
 func onMini(t *testing.T, test func(*harness)) {
 	t.Helper()

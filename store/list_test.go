@@ -9,7 +9,7 @@ import (
 
 // A filter finds all matches, however far apart, or List returns where to continue.
 func TestListChooses(t *testing.T) {
-	onBoth(t, func(h *harness) {
+	onRedis(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		var all []string
 		for n := range glance + 10 {

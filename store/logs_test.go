@@ -64,7 +64,7 @@ func TestLogsOfRuns(t *testing.T) {
 
 // Of a log of which only the latest part is kept, neither Redis nor the objects keep an older one.
 func TestLatestLog(t *testing.T) {
-	onBoth(t, func(h *harness) {
+	onRedis(t, func(h *harness) {
 		ctx, b := h.Context(), &bucket{Dir: h.dir()}
 		s := h.store(Config{Objects: b})
 		id := h.submit(s, 1)

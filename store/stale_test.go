@@ -64,7 +64,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 			return err
 		},
 	}
-	onBoth(t, func(h *harness) {
+	onRedis(t, func(h *harness) {
 		for way, takeAway := range ways {
 			for act, try := range acts {
 				h.empty()

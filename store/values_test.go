@@ -66,7 +66,7 @@ func (h *harness) inRedis(key string) (n int) {
 
 // Large values are in the objects, and Redis has little more than their keys.
 func TestLargeValues(t *testing.T) {
-	onBoth(t, func(h *harness) {
+	onRedis(t, func(h *harness) {
 		ctx, b := h.Context(), &bucket{Dir: h.dir()}
 		s := h.store(Config{Objects: b})
 		id := h.submit(s, 1)
