@@ -331,14 +331,14 @@ func TestExplanationsOfOtherDeliveries(t *testing.T) {
 			{0, "k"},
 			{0, "k"}, // the same once more
 		} {
-			rec, err := s.Explain(ctx, id, e.delivery, e.key, 0)
+			rec, _, err := s.Explain(ctx, id, e.delivery, e.key, 0)
 			h.ok(err)
 			if fresh := i == 1; fresh != (rec != nil) || fresh && (rec.ID != id || rec.State != Waiting) {
 				h.Errorf("%d, %s: %+v", i, e.key, rec)
 			}
 		}
 		h.claim(s, id)
-		if rec, err := s.Explain(ctx, id, 0, "runs", 0); rec != nil || err != nil {
+		if rec, _, err := s.Explain(ctx, id, 0, "runs", 0); rec != nil || err != nil {
 			h.Errorf("a task that runs is explained: %+v, %v", rec, err)
 		}
 	})

@@ -102,17 +102,17 @@ func (c *Claim) Idle(ctx context.Context, why string) error {
 
 // Explain notes that people are told why a task waits, and returns the task as it was in that step. It returns nil and
 // changes nothing if the last explanation had the same key or is more recent than the interval, or if the task no
-// longer waits for the delivery.
+// longer waits for the delivery. If only the interval was in the way, retryIn is what is left of it.
 func (s *Store) Explain(
 	ctx context.Context, id string, delivery int, key string, interval time.Duration,
-) (*Record, error) {
+) (task *Record, retryIn time.Duration, _ error) {
 	r, err := s.run(ctx, "explain", id, delivery, key, interval.Microseconds())
 	if err != nil {
-		return nil, fmt.Errorf("explain why %s waits: %w", id, err)
+		return nil, 0, fmt.Errorf("explain why %s waits: %w", id, err)
 	}
 	if r.text(0) != "ok" {
-		return nil, nil
+		return nil, time.Duration(r.number(1)) * time.Microsecond, nil
 	}
 	rec := r.record(id, 1)
-	return &rec, nil
+	return &rec, 0, nil
 }

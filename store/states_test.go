@@ -152,7 +152,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Idle":     func(ctx context.Context, w world, _ string) error { return w.c.Idle(ctx, "x") },
 	"NoSlot":   func(ctx context.Context, w world, id string) error { return w.s.NoSlot(ctx, id, 0, "x") },
 	"Explain": func(ctx context.Context, w world, id string) error {
-		_, err := w.s.Explain(ctx, id, 0, "k", 0)
+		_, _, err := w.s.Explain(ctx, id, 0, "k", 0)
 		return err
 	},
 	"Questions.FirstWhileWaiting": func(ctx context.Context, w world, id string) error {

@@ -9,7 +9,7 @@ if r[3] and r[4] ~= '-1' then return {'unposted'} end -- others have no other an
 note(id, ARGV[3])
 redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()), 'retried_by', ARGV[4])
 redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parked',
-  'settled', 'near', 'crashed', 'first', 'explained', 'explained_at', 'tell', 'runs', 'covers',
+  'settled', 'near', 'crashed', 'first', 'explained', 'explained_at', 'runs', 'covers',
   'shown', 'unposted', 'undelivered')
 redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', waiting_key(r[2]), born(id), id)

@@ -47,7 +47,7 @@ func (y *Typical) Wait(ctx context.Context) (id string, err error) {
 	if !ok {
 		return "", fmt.Errorf("claim beyond the limit: %w", err)
 	}
-	_, err = y.Store.Explain(ctx, id, 1, fmt.Sprint(full.Scope, full.Place), 0)
+	_, _, err = y.Store.Explain(ctx, id, 1, fmt.Sprint(full.Scope, full.Place), 0)
 	return id, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/rights"
@@ -66,16 +65,16 @@ func TestReasonOfADeadWorkerIsTold(t *testing.T) {
 		}
 		return id
 	}
-	over, waits := handBack("a", time.Time{}), handBack("b", time.Now().Add(time.Hour))
-	f.worker()
-	f.ending(over)
-	select {
-	case told := <-f.source.waited:
-		if !strings.HasPrefix(told, waits+" ") || !strings.Contains(told, "the model is away") {
-			t.Errorf("shown: %s", told)
-		}
-	case <-await.Context(t).Done():
-		t.Fatal("nobody was told")
+	handBack("a", time.Time{}) // is about to start
+	waits := handBack("b", time.Now().Add(time.Hour))
+	leader := f.idle()
+	leader.recovery.Reconcile(t.Context())
+	leader.waits.Wait()
+	if len(f.source.waited) != 1 {
+		t.Fatalf("%d were told", len(f.source.waited))
+	}
+	if told := <-f.source.waited; !strings.HasPrefix(told, waits+" ") || !strings.Contains(told, "the model is away") {
+		t.Errorf("shown: %s", told)
 	}
 }
 

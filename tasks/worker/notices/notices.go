@@ -57,6 +57,8 @@ type Notice struct {
 	Delivery int
 	// Key identifies the reason: the same one is posted once.
 	Key string
+	// Repeats says that the leader sees the reason, and posts it again.
+	Repeats bool
 
 	marked bool      // the reason is marked as told: only the status message is missing
 	failed int       // how often that has failed
@@ -66,8 +68,8 @@ type Notice struct {
 // Wait waits until nothing is being posted. No more may be begun meanwhile.
 func (n *Notifier) Wait() { n.posting.Wait() }
 
-// Post posts a notice, unless it has the key of the last one that was posted, or is too soon after that, or too many
-// are under way: the leader sees the reason again. It does not block.
+// Post posts a notice, unless it has the key of the last one that was posted. It does not block. If it is too soon
+// after another one, or too many are under way, it is posted later, if it is still true.
 func (n *Notifier) Post(t Notice) {
 	n.mu.Lock()
 	delete(n.later, t.ID)
@@ -82,7 +84,7 @@ func (n *Notifier) PostLater(context.Context) {
 	}
 }
 
-// postNow posts a notice in the background.
+// postNow posts a notice in the background, or keeps it for later.
 func (n *Notifier) postNow(t Notice) {
 	begun := n.Background(func() {
 		ctx, cancel := context.WithTimeout(logline.WithRun(context.Background(), t.ID), limit)
@@ -110,44 +112,43 @@ func (n *Notifier) Background(post func()) bool {
 
 // explain shows why a task waits. If that fails, it keeps the notice for later.
 func (n *Notifier) explain(ctx context.Context, t Notice) error {
-	rec, err := n.tell(ctx, t)
+	err := n.tell(ctx, &t)
 	if err != nil {
 		n.retry(t)
-		return err
 	}
-	if rec == nil {
-		return nil
-	}
-	task, source, err := n.sources.Read(*rec)
-	if err != nil {
-		return err // here it never can be shown
-	}
-	if err := n.show(ctx, *rec, task, source); err != nil {
-		t.marked = true // the leader does not report it again
-		n.retry(t)
-		return err
-	}
-	return nil
+	return err
 }
 
-// tell marks the reason of a notice as told, unless that is done, and returns the record to show, or nil: the notice is
-// no longer true, was told before, or another one was told just now.
-func (n *Notifier) tell(ctx context.Context, t Notice) (*store.Record, error) {
-	if !t.marked {
-		// The task may run for a moment after this, to see whether it still has to wait.
-		return n.store.Explain(ctx, t.ID, t.Delivery, t.Key, n.interval)
-	}
+// tell marks the reason of a notice as told, unless that is done, and shows it. It does nothing if the notice is no
+// longer true, was told before, or never can be shown here: then nothing is marked, so that another worker shows it. If
+// another one was told just now, it keeps this one.
+func (n *Notifier) tell(ctx context.Context, t *Notice) error {
 	rec, err := n.store.Get(ctx, t.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
+		return nil
 	}
 	if err != nil || rec.State != store.Waiting {
-		return nil, err
+		return err
 	}
-	return &rec, nil
+	task, source, _ := n.sources.Read(rec)
+	if source == nil {
+		return nil
+	}
+	if !t.marked {
+		// The task may run for a moment after this, to see whether it still has to wait.
+		told, early, err := n.store.Explain(ctx, t.ID, t.Delivery, t.Key, n.interval)
+		if early > 0 {
+			n.keep(*t, early)
+		}
+		if err != nil || told == nil {
+			return err
+		}
+		rec, t.marked = *told, true
+	}
+	return n.show(ctx, rec, task, source)
 }
 
-// retry keeps a notice that is marked after an error, as often as that may happen.
+// retry keeps a notice after an error, as often as that may happen.
 func (n *Notifier) retry(t Notice) {
 	if t.failed < maxFailed {
 		t.failed++
@@ -155,12 +156,12 @@ func (n *Notifier) retry(t Notice) {
 	}
 }
 
-// keep keeps a notice that is marked for later, unless there is a newer one or there are too many.
+// keep keeps a notice for later, unless the leader sees its reason again, there is a newer one, or there are too many.
 func (n *Notifier) keep(t Notice, d time.Duration) {
 	t.at = time.Now().Add(d)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, newer := n.later[t.ID]; t.marked && !newer && len(n.later) < maxKept {
+	if _, newer := n.later[t.ID]; (t.marked || !t.Repeats) && !newer && len(n.later) < maxKept {
 		n.later[t.ID] = t
 	}
 }

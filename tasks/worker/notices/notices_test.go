@@ -64,7 +64,7 @@ func notifier(t *testing.T, client *redis.Client) (*Notifier, telling, string) {
 	return New(kept, all, slog.New(slog.DiscardHandler)), source, task.ID
 }
 
-// A reason that follows another one quickly is left to the leader, which sees it again.
+// A reason that follows another one quickly is shown later. What the leader posts is not: it sees the reason again.
 func TestReasonsAreToldApart(t *testing.T) {
 	t.Parallel()
 	n, source, id := notifier(t, redistest.Client(t, redistest.Start(t)))
@@ -85,14 +85,25 @@ func TestReasonsAreToldApart(t *testing.T) {
 	for _, why := range []string{"a", "b", "c"} {
 		handBack(why)
 	}
+	if later := n.later[id]; later.Key != "c" || time.Until(later.at) < time.Minute {
+		t.Errorf("pending updates: %+v", n.later)
+	}
+	n.Post(Notice{ID: id, Delivery: delivery, Key: "1", Repeats: true})
+	n.Wait()
 	if len(n.later) != 0 {
 		t.Errorf("pending updates: %+v", n.later)
 	}
-	n.interval = 0 // the hour is over, and the leader sees the reason
-	n.Post(Notice{ID: id, Delivery: delivery, Key: "c"})
-	n.Wait()
+	handBack("d")
+	n.interval = time.Millisecond // the hour is over
+	n.mu.Lock()
+	for id, notice := range n.later {
+		notice.at = time.Now()
+		n.later[id] = notice
+	}
+	n.mu.Unlock()
 	ctx := await.Context(t)
-	for _, want := range []string{"a", "c"} {
+	n.PostLater(ctx)
+	for _, want := range []string{"a", "d"} {
 		select {
 		case told := <-source.told:
 			if told != id+" Waiting: "+want {
@@ -137,7 +148,9 @@ func TestFailedNoticeIsShownLater(t *testing.T) {
 		"a reason":              {Notice{Key: "k"}, 0, 2, 1},
 		"as often as allowed":   {Notice{Key: "k"}, 0, maxFailed, 1},
 		"in vain":               {Notice{Key: "k"}, 0, maxFailed + 1, 0},
-		"without Redis":         {Notice{Key: "k"}, 1, 0, 0}, // the leader sees it again
+		"without Redis":         {Notice{Key: "k"}, 2, 0, 1},
+		"the leader's":          {Notice{Key: "k", Repeats: true}, 0, 2, 1},
+		"the leader's, without": {Notice{Key: "k", Repeats: true}, 1, 0, 0}, // it sees the reason again
 		"kept, without Redis":   {Notice{marked: true}, 1, 1, 1},
 		"Redis does not return": {Notice{marked: true}, 100, 0, 0},
 	} {
@@ -165,15 +178,21 @@ func TestFailedNoticeIsShownLater(t *testing.T) {
 	}
 }
 
-// A leader that is not set up for a task's source can never show why it waits, and keeps its place for other notices.
-func TestNoticeOfAnotherWorkersSourceIsNotKept(t *testing.T) {
+// A leader that is not set up for a task's source can never show why it waits. It keeps its place for other notices, and
+// takes nothing away from the worker that can.
+func TestNoticeOfAnotherWorkersSource(t *testing.T) {
 	t.Parallel()
-	n, _, id := notifier(t, redistest.Client(t, redistest.Start(t)))
-	n.sources = &sources.Set{}
+	n, source, id := notifier(t, redistest.Client(t, redistest.Start(t)))
+	leader := New(n.store, &sources.Set{}, slog.New(slog.DiscardHandler))
+	leader.Post(Notice{ID: id, Key: "k"})
+	leader.Wait()
+	if len(leader.later) > 0 {
+		t.Errorf("kept: %+v", leader.later)
+	}
 	n.Post(Notice{ID: id, Key: "k"})
 	n.Wait()
-	if len(n.later) > 0 {
-		t.Errorf("kept: %+v", n.later)
+	if len(source.told) != 1 {
+		t.Errorf("told %d times", len(source.told))
 	}
 }
 

@@ -278,7 +278,7 @@ func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 	var wake, told []string
 	tell := func(rec store.Record, key, last string) {
 		if key != last {
-			r.Notices.Post(notices.Notice{ID: rec.ID, Delivery: rec.Delivery, Key: key})
+			r.Notices.Post(notices.Notice{ID: rec.ID, Delivery: rec.Delivery, Key: key, Repeats: true})
 		}
 	}
 	for _, rec := range live {
