@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // A short limit of one of several credentials slows down no start, if another one is free.
@@ -130,12 +131,29 @@ func TestOutageIsToldOnce(t *testing.T) {
 	run := f.claimed(w, id)
 	defer w.handOn(run)
 	_ = f.fails(w, failed(agent.ClassOverloaded), "a", 0, 0)
+	shown := map[string]bool{} // the status says each time until when it waits
 	for parks, thread := range []string{"b", "c"} {
 		_ = f.fails(w, failed(agent.ClassOverloaded), thread, parks, 0)
 		wait := w.waitAfter(run.Claim.Record(), w.admission.admit(run))
 		if wait.key != outageKey || !strings.HasPrefix(wait.message, "Paused: "+whyAway) ||
 			!strings.Contains(wait.message, "as soon as the model answers again") {
 			t.Errorf("key %s, message %q", wait.key, wait.message)
+		}
+		shown[wait.Tell] = true
+	}
+	if len(shown) != 2 {
+		t.Errorf("the status is shown for %v", shown)
+	}
+}
+
+// Two tries of one hold are one reason, although each waits until a time of its own.
+func TestHoldIsShownOnce(t *testing.T) {
+	t.Parallel()
+	w := newFleet(t).idle()
+	for _, at := range []int64{1, 2} {
+		held := heldError{&tasks.ErrLater{At: time.Unix(at, 0), Why: "x", Tell: "held-1"}}
+		if wait := w.waitAfter(store.Record{}, held); wait.Tell != "held-1" {
+			t.Errorf("the status is shown for %s", wait.Tell)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (p *Processor) waitAfter(rec store.Record, cause error) waiting {
 	w.Why = p.Policy.Redactor.String(w.Why)
 	w.message = p.Policy.Redactor.String(w.message)
 	w.Tell = p.Policy.Redactor.String(w.key)
-	if w.message != "" { // the status shows each time until when it waits
+	if w.key == outageKey { // the status shows each time until when it waits
 		w.Tell = fmt.Sprintf("%s-%d", w.Tell, w.At.UnixMicro())
 	}
 	return w
