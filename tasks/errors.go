@@ -45,7 +45,7 @@ type InputError struct {
 // What the code has to know that a mistake is about.
 const (
 	OptionDirectory = "directory" // the option of a request that says in which directory its agent starts
-	OptionBudget    = "budget"    // a budget of the day, which is used up
+	OptionBudget    = "budget"    // a budget of the day, which is used up; its scope and amount follow
 )
 
 func (e *InputError) Error() string { return e.Sentence }

@@ -60,7 +60,7 @@ func (c Config) over(name string) intake.Memo[string] {
 }
 
 // Close posts the ending if it may be posted now. Of the tasks of an automation that a used up budget refuses on a day,
-// one says so: many may have waited for their turn.
+// one says so: many may have waited for their turn. A raised budget is another one.
 func (r result) Close(ctx context.Context, e tasks.Ending) error {
 	if e.Kind == tasks.Withdrawn {
 		return nil
@@ -77,9 +77,9 @@ func (r result) Close(ctx context.Context, e tasks.Ending) error {
 			"run", r.task.ID, "channel", r.channel, "repository", r.task.Repo)
 		return nil
 	}
-	if e.Option == tasks.OptionBudget {
+	if about, budget, _ := strings.Cut(e.Option, " "); about == tasks.OptionBudget {
 		says := false
-		who := r.cfg.over(r.task.Actor + "/" + e.At.UTC().Format(time.DateOnly))
+		who := r.cfg.over(r.task.Actor + "/" + e.At.UTC().Format(time.DateOnly) + "/" + budget)
 		if err := who.Change(ctx, func(id *string) error {
 			*id = cmp.Or(*id, r.task.ID)
 			says = *id == r.task.ID

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/rights"
 )
@@ -87,7 +88,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// Of the tasks that a used up budget refuses, in whatever process, one says so on a day, as often as its outbox tries.
+// Of the tasks that one used up budget refuses, in whatever process, one says so on a day, as often as its outbox tries.
 // Another refusal is said by each.
 func TestBudgetIsSaidOnceADay(t *testing.T) {
 	t.Parallel()
@@ -98,17 +99,22 @@ func TestBudgetIsSaidOnceADay(t *testing.T) {
 	for _, d := range f.doors {
 		d.cfg.Board, d.cfg.May = board, func(context.Context, string, string) (bool, error) { return true, nil }
 	}
+	budget := func(usd float64) string {
+		return rights.Budgets{}.Refusal(&store.OverBudget{Spending: store.Spending{Scope: store.Fleet, Budget: usd}}).Option
+	}
 	for i, c := range []struct {
 		task, about, at string
 		says            bool
 	}{
-		{"a", tasks.OptionBudget, "2026-05-01 23:58", true},
-		{"b", tasks.OptionBudget, "2026-05-01 23:59", false},
+		{"a", budget(5), "2026-05-01 23:58", true},
+		{"b", budget(5), "2026-05-01 23:59", false},
 		{"b", "", "2026-05-01 23:59", true},
-		{"a", tasks.OptionBudget, "2026-05-01 23:58", true},
-		{"b", tasks.OptionBudget, "2026-05-02 00:01", true},
-		{"a", tasks.OptionBudget, "2026-05-02 00:02", false},
-		{"c", tasks.OptionBudget, "2026-05-01 23:59", false},
+		{"a", budget(5), "2026-05-01 23:58", true},
+		{"c", budget(6), "2026-05-01 23:59", true},
+		{"d", budget(6), "2026-05-01 23:59", false},
+		{"b", budget(5), "2026-05-02 00:01", true},
+		{"a", budget(5), "2026-05-02 00:02", false},
+		{"c", budget(5), "2026-05-01 23:59", false},
 	} {
 		d := f.doors[i%2]
 		report, err := d.Open(t.Context(), d.task(hook, c.task, c.task, "Go."))

@@ -69,9 +69,12 @@ func (b Budgets) PermitRetry(t tasks.Task, spent float64, e *tasks.Ending) error
 // Refusal explains to the asker which budget refused the task.
 func (b Budgets) Refusal(over *store.OverBudget) *tasks.InputError {
 	who, whose := b.contact(), BudgetName(over.Scope)
-	return &tasks.InputError{Option: tasks.OptionBudget, Sentence: fmt.Sprintf("%s is used up: %s of %s. %s can "+
-		"raise it; a new day begins at midnight UTC.",
-		strings.ToUpper(whose[:1])+whose[1:], display.Dollars(over.Spent), display.Dollars(over.Budget), who)}
+	amount := display.Dollars(over.Budget)
+	return &tasks.InputError{
+		Option: tasks.OptionBudget + " " + over.Scope + " " + amount,
+		Sentence: fmt.Sprintf("%s is used up: %s of %s. %s can raise it; a new day begins at midnight UTC.",
+			strings.ToUpper(whose[:1])+whose[1:], display.Dollars(over.Spent), amount, who),
+	}
 }
 
 // BudgetName names the budget of a scope for the asker of a task.

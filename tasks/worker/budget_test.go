@@ -53,7 +53,8 @@ func TestBudgetWarnsAndRefuses(t *testing.T) {
 		}
 	}
 	const sentence = "Your budget for today is used up: $1.35 of $1.00. #platform can raise it; a new day begins at midnight UTC."
-	if e := f.ending(ids[3]); e.Kind != tasks.Refused || e.Sentence() != sentence || e.Option != tasks.OptionBudget {
+	if e := f.ending(ids[3]); e.Kind != tasks.Refused || e.Sentence() != sentence ||
+		e.Option != "budget user:fake/somebody $1.00" {
 		t.Errorf("ending = %+v", e)
 	}
 	runs := f.agent.specs()
