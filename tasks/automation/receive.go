@@ -199,7 +199,7 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 		return false, err
 	}
 	if over != "" {
-		if err := e.over().Change(ctx, func(day *string) error { *day = max(*day, over); return nil }); err != nil {
+		if err := e.over().Change(ctx, func(day *string) error { *day = over; return nil }); err != nil {
 			e.source.cfg.Log.Warn("record that a request is over budget", "hook", e.Name, "err", err)
 		}
 	}
@@ -264,14 +264,20 @@ func (e *endpoint) afford(ctx context.Context, d *desk.Desk) (over string, err e
 	if err != nil {
 		return "", err
 	}
-	if today := now.Format(time.DateOnly); last < today { // another front door's clock may be ahead
-		return today, nil
+	if !silences(last, now) {
+		return now.Format(time.DateOnly), nil
 	}
 	return "", &intake.Problem{
 		Status: http.StatusTooManyRequests, Title: "Budget used up",
 		Detail:     "A budget of this hook is used up. A new day begins at midnight UTC.",
 		RetryAfter: now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now),
 	}
+}
+
+// silences reports whether a day on which a request over budget was stored is that of now, or the next one: the clock
+// of another front door may be a little ahead. What one stored that was far ahead does not count.
+func silences(day string, now time.Time) bool {
+	return day == now.Format(time.DateOnly) || day == now.Add(24*time.Hour).Format(time.DateOnly)
 }
 
 var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)

@@ -558,20 +558,22 @@ func TestRequestOverBudget(t *testing.T) {
 	}
 }
 
-// Front doors whose clocks are on different days around midnight store one request over budget, not one in turns.
+// Front doors whose clocks are on different days around midnight store one request over budget, not one in turns. One
+// whose clock is far ahead silences the others for no longer than that.
 func TestOverBudgetAroundMidnight(t *testing.T) {
 	t.Parallel()
 	policy := rights.Policy{Budgets: rights.Budgets{Day: 1}}
 	f := newFleet(t, time.Now(), policy)
 	f.open(policy, 0, Hook, alerts())
 	f.open(policy, 24*time.Hour, Hook, alerts())
+	f.open(policy, 365*24*time.Hour, Hook, alerts())
 	f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
 	first := f.Claim(f.task())
 	if _, err := first.Spend(t.Context(), store.Expense{USD: 1}, policy.Budgets.Daily()...); err != nil {
 		t.Fatal(err)
 	}
 	f.spendTomorrow()
-	for i, c := range []struct{ door, want int }{{1, 200}, {0, 429}, {1, 429}} {
+	for i, c := range []struct{ door, want int }{{1, 200}, {0, 429}, {1, 429}, {2, 200}, {0, 200}, {0, 429}} {
 		if got := f.post(c.door, "alerts", "{}", intake.SignatureHeader, sign("{}")); got.status != c.want {
 			t.Errorf("request %d: %+v, want %d", i+1, got, c.want)
 		}
