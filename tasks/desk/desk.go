@@ -135,7 +135,7 @@ func (d *Desk) submit(ctx context.Context, t tasks.Task) (Receipt, error) {
 	case errors.Is(err, store.ErrTooLarge):
 		return Receipt{}, tooLong()
 	case err != nil:
-		return Receipt{}, d.refused(err) // which names the task
+		return Receipt{}, d.refused(err) // the store's errors name the task
 	}
 	if created {
 		if !rec.At.After(time.Now()) && rec.Blocked == (store.Blocked{}) {

@@ -92,7 +92,7 @@ const (
 
 // Deliver enqueues the tasks that may start now and have no delivery yet. Call it after a step that lets tasks start;
 // the leader calls it all the time. It is safe to call it from many processes. One delivery that fails holds up no
-// others, unless Redis does not answer.
+// others of its batch, unless Redis does not answer.
 func (q *Queue) Deliver(ctx context.Context) error {
 	for {
 		ready, err := q.store.Ready(ctx, deliveriesAtOnce)
