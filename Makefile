@@ -72,7 +72,7 @@ run: .env setup build ## | Run the whole system in one process with the settings
 check: lint ## 20 min | Check format, vet and lint, and run all tests with the race detector
 	@RACE=all $(MAKE) test
 
-test: setup ## 15 min | Run all tests, with the race detector where it finds something (ARGS='-run TestX ./store' selects some)
+test: setup ## 10 min | Run all tests, with the race detector where it finds something (ARGS='-run TestX ./store' selects some)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
 # The linter contains the formatter and vet.
