@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/bench/door"
@@ -49,7 +50,11 @@ func (b *bench) trouble(ctx context.Context) error {
 		refused, lost, answer = refused+int64(b.Burst)-burst.Taken, lost+int64(b.Burst)-waiting, max(answer, p99)
 	}
 	b.report.Most("events refused while Slack's API is slow or fails", float64(refused), 0, "%.0f")
-	b.report.Most("lost, also by a front door that was killed", float64(lost), 0, "%.0f")
+	name := "lost meanwhile"
+	if slices.ContainsFunc(b.Troubles, func(t trouble) bool { return t.kills }) {
+		name = "lost, also by a front door that was killed"
+	}
+	b.report.Most(name, float64(lost), 0, "%.0f")
 	b.report.Most("p99 of the answer meanwhile", table.Milliseconds(answer), 100, "%.1f ms")
 	return nil
 }
