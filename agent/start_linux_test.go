@@ -92,12 +92,22 @@ func TestStopWhileAProgramHangs(t *testing.T) {
 // A program that is tried out and hangs ends with the worker that tried it.
 func TestHangingProgramEndsWithItsWorker(t *testing.T) {
 	t.Parallel()
-	for _, part := range []string{"cli", "keeper", "sandbox"} {
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It hangs inside a sandbox, with a descriptor from outside.
+	inside := "#!/bin/sh\n[ \"$1\" = --version ] && exec cat /dev/zero >&9\nexec 9>\"$0.started\" " + bwrap + " \"$@\"\n"
+	for _, part := range []string{"cli", "keeper", "sandbox", "inside"} {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			hanging := filepath.Join(dir, "hanging")
-			copyProgram(t, fake, hanging)
+			if part == "inside" {
+				makeProgram(t, hanging, []byte(inside))
+			} else {
+				copyProgram(t, fake, hanging)
+			}
 			if err := errors.Join(syscall.Mkfifo(hanging+".started", 0o600),
 				os.Symlink(hanging, filepath.Join(dir, "bwrap"))); err != nil {
 				t.Fatal(err)
@@ -135,7 +145,7 @@ func tryMain(hanging string) int {
 		c.CLI = program
 	case "keeper":
 		c.Keeper = program
-	case "sandbox":
+	case "sandbox", "inside":
 		c.Sandbox = SandboxBwrap
 		c.Getenv = func(name string) string { return map[string]string{"PATH": dir}[name] }
 	}

@@ -223,7 +223,7 @@ func (b *Bwrap) try(ctx context.Context, bwrap bubblewrap, options ...string) *U
 		return &Unavailable{Problem: err.Error(), Remedy: "use another machine" + instead}
 	}
 	defer filter.Close()
-	options = append(options, "--seccomp", "3") // the first of ExtraFiles
+	options = append(options, "--die-with-parent", "--seccomp", "3") // 3 is the first of ExtraFiles
 	cmd := exec.CommandContext(ctx, path, append(slices.Concat(options, args[1:]), path, "--version")...)
 	cmd.Env = []string{} // the worker's has secrets, and tools of other runs can read the process of bubblewrap
 	cmd.ExtraFiles = []*os.File{filter}
