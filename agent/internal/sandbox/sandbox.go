@@ -234,9 +234,13 @@ func (b *Bwrap) try(ctx context.Context, bwrap bubblewrap, options ...string) *U
 		}
 	}
 	if err != nil {
+		printed := "" // all of it: the reason may be its end
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			printed = string(exit.Stderr)
+		}
 		return &Unavailable{
 			Problem: fmt.Sprintf("%s does not work here (%v)", path, err),
-			Remedy:  remedies(os.DirFS("/proc"), err.Error()) + instead,
+			Remedy:  remedies(os.DirFS("/proc"), printed) + instead,
 		}
 	}
 	return nil

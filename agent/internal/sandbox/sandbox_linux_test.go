@@ -53,6 +53,25 @@ func TestBusyMachine(t *testing.T) {
 	}
 }
 
+// What bubblewrap prints last says what to change, however much it prints before. People read the first of it.
+func TestRemedyAfterALongOutput(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "bwrap")
+	script := "#!/bin/sh\nprintf '%0400d; mount proc' 0 >&2\nexit 1\n"
+	syscall.ForkLock.RLock() // a child forked meanwhile would hold the file open for writing
+	err := os.WriteFile(program, []byte(script), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(Config{Enabled: true, Find: func() string { return program }})
+	_, unavailable := b.Path(t.Context())
+	if unavailable == nil || !strings.Contains(unavailable.Remedy, "systempaths=unconfined") ||
+		strings.Contains(unavailable.Problem, "mount proc") {
+		t.Errorf("%+v", unavailable)
+	}
+}
+
 func TestMountsInOrder(t *testing.T) {
 	t.Parallel()
 	got := inOrder([]mount{
