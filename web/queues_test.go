@@ -69,12 +69,6 @@ func TestLinksBetweenDeliveriesAndTasks(t *testing.T) {
 	id := h.submit(1)
 	h.contains(h.get("/tasks/"+id), http.StatusOK, `href="/queues/queues/interactive/tasks/`+id+`"`)
 	h.contains(h.get("/queues/api/queues/interactive/tasks/"+id), http.StatusOK, id)
-	_, err := asynq.NewClientFromRedisClient(h.redis).Enqueue(asynq.NewTask("errand", []byte(id)), asynq.TaskID(id),
-		asynq.Queue("interactive-first"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.contains(h.get("/tasks/"+id), http.StatusOK, `href="/queues/queues/interactive-first/tasks/`+id+`"`)
 	h.redirects(h.get("/queues/tasks/"+id), "/tasks/"+id)
 	h.End(h.Claim(id), tasks.Ending{Kind: tasks.Failed})
 	if _, err := h.Desk.Retry(t.Context(), id); err != nil {

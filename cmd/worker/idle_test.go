@@ -32,7 +32,7 @@ func (w *world) commands() *bufio.Scanner {
 	return bufio.NewScanner(c)
 }
 
-// A worker that is alone and idle sends Redis 300 commands a second (docs/scaling.md). A second is what asynq waits
+// A worker that is alone and idle sends Redis 160 commands a second (docs/scaling.md). A second is what asynq waits
 // between two requests for the due deliveries of a queue.
 func TestIdleWorkerAsksLittle(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestIdleWorkerAsksLittle(t *testing.T) {
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, invocation{nil, w.getenv, io.Discard, w.Output()}, assemble.Options{}) }()
 
-	const settled, end, most = 3, 11, 2 * 300
+	const settled, end, most = 3, 11, 2 * 160
 	seconds, sum, asked := 0, 0, map[string]int{}
 	for seconds < end && lines.Scan() {
 		if strings.Contains(lines.Text(), `"asynq:{review}:retry" "asynq:{review}:pending"`) {

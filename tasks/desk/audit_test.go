@@ -80,7 +80,7 @@ var deskSilent = map[string]bool{
 	"Affords": true, "As": true, "CastVote": true, "Changes": true, "Costs": true, "Delivered": true, "Depths": true,
 	"Find": true, "Follow": true, "History": true, "Latest": true, "List": true, "Metered": true, "Offer": true,
 	"OfferLink": true, "Open": true, "Overview": true, "PermitNow": true, "PermitReady": true, "Permits": true,
-	"Questions": true, "QueueOf": true, "Status": true, "Supersede": true, "Thread": true, "Unlink": true,
+	"Questions": true, "Status": true, "Supersede": true, "Thread": true, "Unlink": true,
 }
 
 func (f *harness) stopped() string {

@@ -160,11 +160,6 @@ func (d *Desk) notePlaces(ctx context.Context, records []store.Record, list []ta
 // Depths returns the depths of the queues; see [queue.Queue.Depths].
 func (d *Desk) Depths(ctx context.Context) ([]queue.Depth, error) { return d.queue.Depths(ctx) }
 
-// QueueOf returns which of asynq's queues has a task's latest delivery.
-func (d *Desk) QueueOf(s tasks.Status) string {
-	return d.queue.Holder(store.QueueOf(s.Pool, s.Task.Class), s.Delivery)
-}
-
 // redelivery matches the IDs of all deliveries of a task but the first; see DeliveryID.
 var redelivery = regexp.MustCompile(`^(.+)\.r[1-9][0-9]*$`)
 

@@ -22,9 +22,6 @@ type away struct {
 	calls int
 }
 
-// asynqPending is where asynq keeps a queue's pending deliveries.
-func asynqPending(queue string) string { return "asynq:{" + queue + "}:pending" }
-
 var errAway = errors.New("redis is away")
 
 func (*away) DialHook(next redis.DialHook) redis.DialHook {

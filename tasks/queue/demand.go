@@ -2,7 +2,6 @@ package queue
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -70,19 +69,18 @@ func (d *Demand) Startable(caps []store.Cap) []store.LiveRecord {
 	return slices.DeleteFunc(list, func(rec store.LiveRecord) bool { return d.busy[rec.Thread] || !take(rec, true) })
 }
 
-// ByShare returns the startable tasks of a queue that should start before others which came earlier, at most n, in the
-// order in which they should start, so that a repository with many tasks delays those of others by no more than its
-// share: the next task of a repository comes after those of repositories with fewer tasks that run or come before.
-// Tasks that have run before come first, because they had their turn. It leaves out the last ones if they have come in
-// that order.
+// ByShare returns at most n of a queue's startable tasks in the order in which they should start, so that a repository
+// with many of them delays those of others by no more than its share: the next task of a repository comes after those
+// of repositories with fewer tasks that run or come before. Tasks that have run before come first, because they had
+// their turn.
 func (d *Demand) ByShare(startable []store.LiveRecord, queue string, n int) []store.LiveRecord {
 	before := map[string]int{} // tasks of a repository that run or come first
 	for _, rec := range d.running {
 		before[scope.Name(rec.Scopes, scope.Repository)]++
 	}
 	type turn struct {
-		rec        store.LiveRecord
-		rank, came int
+		rec  store.LiveRecord
+		rank int
 	}
 	var turns []turn
 	for _, rec := range startable {
@@ -95,21 +93,12 @@ func (d *Demand) ByShare(startable []store.LiveRecord, queue string, n int) []st
 			before[repo]++
 			rank = before[repo]
 		}
-		// A delivery but the first is newer than the task's ID.
-		turns = append(turns, turn{rec, rank, len(turns) + min(rec.Delivery, 1)*len(startable)})
+		turns = append(turns, turn{rec, rank})
 	}
 	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.rank, b.rank) })
-	last, oldest := 0, math.MaxInt // the last one that comes before an older one
-	for i, t := range slices.Backward(turns) {
-		if t.came > oldest {
-			last = i + 1
-			break
-		}
-		oldest = t.came
-	}
-	var list []store.LiveRecord
-	for _, t := range turns[:min(n, last)] {
-		list = append(list, t.rec)
+	list := make([]store.LiveRecord, min(n, len(turns)))
+	for i := range list {
+		list[i] = turns[i].rec
 	}
 	return list
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/hibiken/asynq"
 )
 
 // Depth is the length of the queue of a class in a pool. It counts deliveries, so it can differ for a moment from what
@@ -35,20 +36,17 @@ func (q *Queue) Depths(ctx context.Context) ([]Depth, error) {
 	}
 	list := make([]Depth, 0, len(queues))
 	for _, queue := range queues {
-		depth := Depth{}
-		for _, name := range []string{firstOf(queue), queue} {
-			if err := context.Cause(ctx); err != nil {
-				return nil, fmt.Errorf("read queue %s: %w", name, err) // asynq's inspector takes no context
+		info := &asynq.QueueInfo{}
+		if err := context.Cause(ctx); err != nil {
+			return nil, fmt.Errorf("read queue %s: %w", queue, err) // asynq's inspector takes no context
+		}
+		if slices.Contains(used, queue) { // asynq creates a queue with its first task
+			if info, err = inspector(q).GetQueueInfo(queue); err != nil {
+				return nil, fmt.Errorf("read queue %s: %w", queue, err)
 			}
-			if !slices.Contains(used, name) { // asynq creates a queue with its first task
-				continue
-			}
-			info, err := inspector(q).GetQueueInfo(name)
-			if err != nil {
-				return nil, fmt.Errorf("read queue %s: %w", name, err)
-			}
-			// The originals wait in the queue itself.
-			depth.Waiting, depth.Oldest, depth.Running = info.Pending, info.Latency.Seconds(), depth.Running+info.Active
+		}
+		depth := Depth{
+			Waiting: info.Pending, Oldest: info.Latency.Seconds(), Running: info.Active,
 		}
 		if depth.Pool, depth.Class = store.CutQueue(queue); depth.Pool != "" &&
 			depth.Waiting+depth.Running == 0 {

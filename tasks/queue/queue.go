@@ -114,44 +114,17 @@ func (q *Queue) Deliver(ctx context.Context) error {
 			if there {
 				made = append(made, d)
 			}
-			if d.Called {
-				err = errors.Join(err, q.First(ctx, d.ID, d.Queue, d.Number))
-			}
 		}
 		err = errors.Join(err, q.store.Delivered(ctx, made...))
+		for _, d := range slices.Backward(ready) {
+			if d.Called {
+				err = errors.Join(err, q.ToFront(ctx, d.Queue, DeliveryID(d.ID, d.Number)))
+			}
+		}
 		if err != nil || len(ready) < deliveriesAtOnce {
 			return err
 		}
 	}
-}
-
-// firstOf returns the queue from which workers take before they take from another one. It has copies of deliveries that
-// come first: asynq cannot put one before others. Without a worker that knows it, they come in their turn.
-func firstOf(queue string) string { return queue + first }
-
-const first = "-first"
-
-// First makes a delivery come before the others of its queue, and after those that it was called for earlier.
-func (q *Queue) First(ctx context.Context, id, queue string, n int) error {
-	return q.Enqueue(ctx, id, firstOf(queue), n)
-}
-
-// Taken removes the original of a delivery that came first, before a worker processes that. ctx is the handler's. If
-// both are taken, the store lets one of them run.
-func (q *Queue) Taken(ctx context.Context) {
-	queue, _ := asynq.GetQueueName(ctx)
-	if original, ok := strings.CutSuffix(queue, first); ok {
-		id, _ := asynq.GetTaskID(ctx)
-		_ = inspector(q).DeleteTask(original, id)
-	}
-}
-
-// Holder returns which of asynq's queues has a delivery of a queue, or its copy.
-func (q *Queue) Holder(queue, delivery string) string {
-	if _, err := inspector(q).GetTaskInfo(firstOf(queue), delivery); err == nil {
-		return firstOf(queue)
-	}
-	return queue
 }
 
 // deliver enqueues a delivery, and reports whether it is in its queue. If it is over, because an operator archived it,
@@ -192,7 +165,9 @@ func (q *Queue) ReplaceLost(ctx context.Context) error {
 		return fmt.Errorf("list queues: %w", err)
 	}
 	for _, queue := range used {
-		err = errors.Join(err, q.replaceLost(ctx, queue))
+		if _, class := store.CutQueue(queue); slices.Contains(tasks.Classes, class) {
+			err = errors.Join(err, q.replaceLost(ctx, queue))
+		}
 	}
 	return err
 }
@@ -205,7 +180,7 @@ func (q *Queue) replaceLost(ctx context.Context, queue string) error {
 	for _, d := range active {
 		id := string(d.Payload)
 		n, err := DeliveryNumber(id, d.ID)
-		if err != nil || !d.IsOrphaned { // an error: it is no task's, but an event of the inbox
+		if err != nil || !d.IsOrphaned {
 			continue
 		}
 		if err := q.replace(ctx, id, n); err != nil {
@@ -257,9 +232,7 @@ func (q *Queue) Move(ctx context.Context, rec store.Record, pool string) error {
 		return err
 	}
 	// The queue that it leaves may have no workers. A worker that has the delivery finds it stale.
-	for _, queue := range []string{rec.Queue(), firstOf(rec.Queue())} {
-		_ = inspector(q).DeleteTask(queue, DeliveryID(rec.ID, rec.Delivery))
-	}
+	_ = inspector(q).DeleteTask(rec.Queue(), DeliveryID(rec.ID, rec.Delivery))
 	return nil
 }
 
@@ -288,7 +261,7 @@ func (q *Queue) each(ctx context.Context, class string, do func(queue string) er
 	}
 	for _, queue := range append(queues, class) {
 		if _, of := store.CutQueue(queue); of == class {
-			_, _ = do(queue), do(firstOf(queue))
+			_ = do(queue)
 		}
 	}
 	return nil
@@ -302,8 +275,36 @@ func (q *Queue) Pauses(ctx context.Context, pool string) error {
 		return err
 	}
 	for class := range paused {
-		queue := store.QueueOf(pool, class)
-		_, _ = inspector(q).PauseQueue(queue), inspector(q).PauseQueue(firstOf(queue)) // fails if that is so already
+		_ = inspector(q).PauseQueue(store.QueueOf(pool, class)) // it fails if that is so already
+	}
+	return nil
+}
+
+// Redis keys of asynq v0.26, for data that its API returns one at a time or not at all. TestLayoutOfAsynq checks them
+// against asynq.
+func asynqTask(queue, delivery string) string { return "asynq:{" + queue + "}:t:" + delivery }
+
+func asynqPending(queue string) string { return "asynq:{" + queue + "}:pending" }
+
+// ToFront makes pending deliveries the next ones of their queue, in this order. It does nothing to deliveries that are
+// not pending.
+func (q *Queue) ToFront(ctx context.Context, queue string, deliveries ...string) error {
+	// asynq takes from the right end and adds at the left. Search for a delivery from the end where it is, and not for
+	// one that is not pending: that would read the whole list.
+	const move = `local near, n = {}, #ARGV - 1
+for _, id in ipairs(redis.call("LRANGE", KEYS[1], -2 * n, -1)) do near[id] = true end
+for i = n, 1, -1 do
+  local pending = redis.call("HGET", ARGV[n + 1] .. ARGV[i], "state") == "pending"
+  if pending and redis.call("LREM", KEYS[1], near[ARGV[i]] and -1 or 1, ARGV[i]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[i]) end
+end
+return 1`
+	args := make([]any, 0, len(deliveries)+1)
+	for _, d := range deliveries {
+		args = append(args, d)
+	}
+	args = append(args, asynqTask(queue, ""))
+	if err := q.redis.Eval(ctx, move, []string{asynqPending(queue)}, args...).Err(); err != nil {
+		return fmt.Errorf("put deliveries %s first: %w", strings.Join(deliveries, ", "), err)
 	}
 	return nil
 }
@@ -311,10 +312,10 @@ func (q *Queue) Pauses(ctx context.Context, pool string) error {
 // asynq polls: a server asks for the next delivery again and again. The workers of a pool share the polls, so that a
 // large fleet asks no more often than a small one, and one of them soon has what is new.
 const (
-	pollEvery    = 70 * time.Millisecond // of a queue, by any worker of its pool, on average
+	pollEvery    = 50 * time.Millisecond // of a queue, by any worker of its pool, on average
 	pollMost     = 100 * time.Millisecond
-	pollLeast    = 4 * time.Second // by each worker, at least
-	forwardEvery = time.Second     // likewise, for the deliveries that wait for their time
+	pollLeast    = 3 * time.Second // by each worker, at least
+	forwardEvery = time.Second / 3 // likewise, for the deliveries that wait for their time
 )
 
 // PollInterval returns how often each of the workers of a pool polls a queue.
@@ -334,10 +335,10 @@ type ServerConfig struct {
 // NewServer returns an asynq server for a queue.
 func NewServer(q *Queue, cfg ServerConfig) *asynq.Server {
 	return asynq.NewServerFromRedisClient(client(q), asynq.Config{
-		Concurrency: cfg.Concurrency, Queues: map[string]int{firstOf(cfg.Queue): 2, cfg.Queue: 1}, StrictPriority: true,
+		Concurrency: cfg.Concurrency, Queues: map[string]int{cfg.Queue: 1},
 		TaskCheckInterval:        PollInterval(cfg.Workers),
-		DelayedTaskCheckInterval: forwardEvery * time.Duration(max(cfg.Workers, 1)),
-		JanitorInterval:          10 * time.Minute, ShutdownTimeout: cfg.Shutdown,
+		DelayedTaskCheckInterval: max(forwardEvery*time.Duration(cfg.Workers), time.Second),
+		JanitorInterval:          time.Minute, ShutdownTimeout: cfg.Shutdown,
 		IsFailure: func(err error) bool {
 			_, waits := errors.AsType[*tasks.ErrLater](err)
 			return !waits

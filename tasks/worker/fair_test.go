@@ -1,12 +1,9 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/hibiken/asynq"
 
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -60,8 +57,9 @@ func TestSharesBesideABacklog(t *testing.T) {
 		ids = append(ids, id)
 	}
 	f.idle().recovery.Reconcile(t.Context())
-	if next := f.first(tasks.Interactive); !slices.Equal(next, []string{ids[0], ids[3]}) {
-		t.Errorf("%q of %q come first", next, ids)
+	next := must(f.rdb.LRange(t.Context(), "asynq:{"+tasks.Interactive+"}:pending", -2, -1).Result())
+	if !slices.Equal(next, []string{ids[3], ids[0]}) { // the last is taken first
+		t.Errorf("the next are %q of %q", next, ids)
 	}
 }
 
@@ -69,24 +67,8 @@ func TestSharesBesideABacklog(t *testing.T) {
 func (f *fleet) isNext(id string) {
 	f.Helper()
 	for f.Context().Err() == nil {
-		if next := f.first(tasks.Interactive); len(next) > 0 && next[0] == id {
+		if next := must(f.rdb.LRange(f.Context(), "asynq:{"+tasks.Interactive+"}:pending", -1, -1).Result()); slices.Equal(next, []string{id}) {
 			return
 		}
 	}
-}
-
-// first returns the deliveries of a class that come first, in their order.
-func (f *fleet) first(class string) []string { return f.pending(class + "-first") }
-
-// pending returns the deliveries that wait in a queue, in their order.
-func (f *fleet) pending(queue string) (ids []string) {
-	f.Helper()
-	list, err := f.asynq.ListPendingTasks(queue)
-	if err != nil && !errors.Is(err, asynq.ErrQueueNotFound) {
-		f.Fatal(err)
-	}
-	for _, d := range list {
-		ids = append(ids, d.ID)
-	}
-	return ids
 }

@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/redisclock"
@@ -77,43 +79,37 @@ func TestLeaderIsReplaced(t *testing.T) {
 	f.ending(task.ID)
 }
 
-// What comes first is taken before what has waited longer, and once. A worker that does not know of it takes the
-// original in its turn.
-func TestFirst(t *testing.T) {
+// asynq has no call that reorders pending deliveries. Its keys must be where we expect them.
+func TestLayoutOfAsynq(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	started, finish := f.running()
-	var ids []string
-	for i := range 5 {
-		ids = append(ids, f.submit(f.task(fmt.Sprint(i), "x")))
-	}
-	for _, i := range []int{4, 3, 4} {
-		if err := f.queue.First(t.Context(), ids[i], tasks.Interactive, 0); err != nil {
+	ctx := t.Context()
+	for _, id := range []string{"first", "archived", "second"} {
+		if err := f.queue.Enqueue(ctx, id, tasks.Review, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(ids, f.pending(tasks.Interactive)); diff != "" {
+	if err := f.asynq.ArchiveTask(tasks.Review, "archived"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"second", "archived"} {
+		if err := f.queue.ToFront(ctx, tasks.Review, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := make(chan string, 2)
+	server := asynq.NewServerFromRedisClient(f.rdb,
+		asynq.Config{Concurrency: 1, Queues: map[string]int{tasks.Review: 1}, LogLevel: asynq.FatalLevel})
+	if err := server.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
+		taken <- t.ResultWriter().TaskID()
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	got := []string{<-taken, <-taken}
+	server.Shutdown()
+	if diff := cmp.Diff([]string{"second", "first"}, got); diff != "" {
 		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{ids[4], ids[3]}, f.first(tasks.Interactive)); diff != "" {
-		t.Error(diff)
-	}
-	f.worker(func(c *Config) { c.Slots = 2 })
-	got := []string{f.next(started), f.next(started)}
-	slices.Sort(got)
-	if diff := cmp.Diff(ids[3:], got); diff != "" {
-		t.Errorf("the first two that start: %s", diff)
-	}
-	if diff := cmp.Diff(ids[:3], f.pending(tasks.Interactive)); diff != "" {
-		t.Errorf("what is left: %s", diff)
-	}
-	depths, err := f.queue.Depths(t.Context())
-	if err != nil || depths[0].Running != 2 || depths[0].Waiting != 3 || len(depths) != len(tasks.Classes) {
-		t.Errorf("%+v, %v", depths, err)
-	}
-	close(finish)
-	for _, id := range ids {
-		f.ending(id)
 	}
 }
 
@@ -134,18 +130,10 @@ func TestLostDeliveryIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost, held, cancelled := f.submit(f.task("a", "x")), f.submit(f.task("b", "x")), f.task("c", "x")
-	lostFirst := f.submit(f.task("d", "x"))
-	if err := f.queue.First(ctx, lostFirst, tasks.Interactive, 0); err != nil {
-		t.Fatal(err)
-	}
 	cancelled.Class = tasks.Background
 	f.submit(cancelled)
 	f.put("errand:task:"+cancelled.ID, "cancel_cause", record.CauseUser) // by a process that died before it ended the task
 	f.take(lost, time.Now().Add(-time.Second))
-	f.takeFrom(tasks.Interactive+"-first", lostFirst, time.Now().Add(-time.Second))
-	if err := f.asynq.DeleteTask(tasks.Interactive, lostFirst); err != nil {
-		t.Fatal(err)
-	}
 	f.take(held, time.Now().Add(time.Minute))
 	recovery := f.idle().recovery
 	for range 2 {
@@ -156,28 +144,21 @@ func TestLostDeliveryIsReplaced(t *testing.T) {
 	if err != nil || len(active) != 2 {
 		t.Fatalf("%d active deliveries, %v", len(active), err)
 	}
-	pending := f.pending(tasks.Interactive)
-	slices.Sort(pending)
-	if diff := cmp.Diff([]string{queue.DeliveryID(lost, 1), queue.DeliveryID(lostFirst, 1)}, pending); diff != "" {
-		t.Error(diff)
+	pending, err := f.asynq.ListPendingTasks(tasks.Interactive)
+	if err != nil || len(pending) != 1 || pending[0].ID != queue.DeliveryID(lost, 1) {
+		t.Errorf("pending deliveries: %+v, %v", pending, err)
 	}
 	if s := f.status(cancelled.ID); s.Ending == nil || s.Ending.Kind != tasks.Cancelled {
 		t.Errorf("the cancelled task is %+v", s)
 	}
 	f.worker()
 	f.ending(lost)
-	f.ending(lostFirst)
 }
 
 // take does what asynq does when a worker takes a delivery whose lease ends then.
 func (f *fleet) take(id string, ends time.Time) {
 	f.Helper()
-	f.takeFrom(tasks.Interactive, id, ends)
-}
-
-func (f *fleet) takeFrom(queue, id string, ends time.Time) {
-	f.Helper()
-	key := "asynq:{" + queue + "}:"
+	const key = "asynq:{" + tasks.Interactive + "}:"
 	if _, err := f.rdb.TxPipelined(f.Context(), func(p redis.Pipeliner) error {
 		p.LRem(f.Context(), key+"pending", 1, id)
 		p.LPush(f.Context(), key+"active", id)
@@ -256,13 +237,21 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 			f.submit(f.task("b", "x"))
 			f.lapse(c.Thread())
 			f.idle().recovery.TakeOver(t.Context(), store.LiveRecord{Record: c.Record()})
+			pending, err := f.rdb.LRange(t.Context(), asynqPendingKey(tasks.Interactive), 0, -1).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(pending) // asynq takes from the right end
 			want := []string{queue.DeliveryID(list[0], 1)}
 			if deaths > 0 {
 				want = []string{queue.DeliveryID(list[1], 1)}
 			}
-			if diff := cmp.Diff(want, f.first(tasks.Interactive)); diff != "" {
+			if diff := cmp.Diff(want, pending[:len(pending)-1]); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
+
+// asynqPendingKey is where asynq keeps the list of pending deliveries.
+func asynqPendingKey(class string) string { return "asynq:{" + class + "}:pending" }

@@ -122,7 +122,6 @@ func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *as
 	if !w.mayProcess() {
 		return machine.Unable() // it was fetched beside the one task
 	}
-	w.cfg.Queue.Taken(ctx)
 	ending, err := w.process(ctx, class, id, n)
 	if ending != nil {
 		if _, err := t.ResultWriter().Write([]byte(ending.Word())); err != nil {

@@ -171,8 +171,8 @@ func addScript(page []byte) []byte {
 }
 
 // deliveryPath returns the page of a task's latest delivery.
-func (c *Console) deliveryPath(s tasks.Status) string {
-	return "/queues/queues/" + c.View.Desk.QueueOf(s) + "/tasks/" + s.Delivery
+func deliveryPath(s tasks.Status) string {
+	return "/queues/queues/" + store.QueueOf(s.Pool, s.Task.Class) + "/tasks/" + s.Delivery
 }
 
 // redirectToTask redirects from a delivery to the page of its task.

@@ -121,7 +121,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 		return nil, err
 	}
 	v := newTaskView(shown, past, t.Used, c.View.Now())
-	v.May, v.Delivery = c.may(ctx, s.Task), c.deliveryPath(s)
+	v.May = c.may(ctx, s.Task)
 	for i := range v.Questions {
 		q := &v.Questions[i]
 		q.May = c.View.Desk.Permits(ctx, s.Task, q.Answering())
@@ -176,7 +176,7 @@ func newTaskView(t view.Task, past history, used desk.Logged, now time.Time) tas
 	s := t.Status
 	v := taskView{
 		row: newRow(t, now), Status: s, Prompt: display.Text(s.Task.Prompt),
-		Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task),
+		Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task), Delivery: deliveryPath(s),
 		Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past, Attempts: attempts(s),
 	}
 	if strings.EqualFold(v.Prompt, v.Title) {

@@ -152,13 +152,12 @@ func (r *Recovery) walk(ctx context.Context) (live []store.LiveRecord, _ error) 
 	return live, r.ensureDeliveries(ctx, live)
 }
 
-// ordered is how many deliveries of a queue come first in the order of shares: as many as start between two passes in a
-// large fleet, and few, because those that come first later are behind them.
-const ordered = 20
+// ordered is how many deliveries of a queue are in the order of shares: more than start between two passes.
+const ordered = 50
 
-// orderByShare makes the deliveries come first whose repositories have had less than their share. By itself a queue
-// would give all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that
-// order is lost.
+// orderByShare puts the deliveries that come next into the order of their repositories' shares. By itself a queue would
+// give all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order
+// is lost.
 func (r *Recovery) orderByShare(ctx context.Context, running []store.LiveRecord) error {
 	unblocked, err := r.Store.Unblocked(ctx, unblockedMost)
 	if err != nil {
@@ -174,10 +173,12 @@ func (r *Recovery) orderByShare(ctx context.Context, running []store.LiveRecord)
 		queues[rec.Queue()] = true
 	}
 	for name := range queues {
+		var next []string
 		for _, rec := range demand.ByShare(startable, name, ordered) {
-			if err := r.Queue.First(ctx, rec.ID, name, rec.Delivery); err != nil {
-				return err
-			}
+			next = append(next, queue.DeliveryID(rec.ID, rec.Delivery))
+		}
+		if err := r.Queue.ToFront(ctx, name, next...); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -235,7 +236,7 @@ func (r *Recovery) TakeOver(ctx context.Context, rec store.LiveRecord) {
 			return // none waits
 		}
 	}
-	err = r.Queue.First(ctx, now.ID, now.Queue(), now.Delivery) // it has had its turn
+	err = r.Queue.ToFront(ctx, now.Queue(), queue.DeliveryID(now.ID, now.Delivery)) // it has had its turn
 	logline.Warn(r.Log, err, "put task first", "run", now.ID)
 }
 
