@@ -143,6 +143,21 @@ type Brief struct {
 	Keep   bool            // keep the clone as the thread's last run left it
 	Fresh  bool            // do not continue the thread's conversation
 	Schema json.RawMessage // JSON schema of the answer; nil: free text
+
+	// SecondLook returns a question about the answer, which is in the form of Schema, or nil. Nil: no answer has one.
+	SecondLook func(ctx context.Context, answer json.RawMessage) *SecondLook
+}
+
+// SecondLook is a question about the answer of a run. Another run answers it, in a new conversation: at the same place,
+// with the same rights and within the limits of the first. Its cost is a part of the run's.
+type SecondLook struct {
+	Doing  string          // what people see meanwhile
+	Prompt string          // the first user message; "": nothing is asked, and Merge gets nil
+	System string          // context for the system prompt
+	Schema json.RawMessage // JSON schema of what it says
+	// Merge returns the answer with what the second look says about it. It is nil if the second look failed or could
+	// not be made. An error means that the second look has failed.
+	Merge func(said json.RawMessage) (json.RawMessage, error)
 }
 
 // WriteFile writes a file for the agent to a thread's directory, and returns its path. An agent may have written there

@@ -123,6 +123,13 @@ func (s *scene) lines() {
 					"`math.Round` sees it. Add up integer cents instead.",
 			}},
 		}}}})
+	s.model.Answer("Try to refute", modelfake.Turn{Pace: pace, Tools: []modelfake.ToolCall{{
+		Name: "StructuredOutput", Input: map[string]any{
+			"verdicts": []map[string]any{{
+				"id": "float-sum", "verdict": "holds", "reason": "The sum is a float64 in every caller.",
+			}},
+		},
+	}}})
 }
 
 // environment returns the whole configuration of the worker.

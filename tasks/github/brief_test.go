@@ -33,7 +33,7 @@ func TestBrief(t *testing.T) {
 		w.Fatal(err)
 	}
 	system := b.System
-	b.System = ""
+	b.System, b.SecondLook = "", nil
 	pr := w.pull(n)
 	want := tasks.Brief{
 		Prompt: agent.Message{Text: "Review pull request acme/api#1.", Composed: true},

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -367,6 +368,122 @@ func TestAnswerWithoutFindings(t *testing.T) {
 	m := w.openCode("more")
 	w.close(w.task(m, 2), broken)
 	w.wantReviews(m)
+}
+
+// What has a second look: findings above minor that are new, unless the repository wants none. Its verdicts are posted.
+func TestSecondLook(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	look := func(task tasks.Task, list ...findings.Finding) (*tasks.SecondLook, tasks.Ending) {
+		e := reviewed("Some.", list...)
+		b := must(w.src.Brief(w.Context(), task, w.TempDir()))
+		return b.SecondLook(w.Context(), e.Result.Structured), e
+	}
+	small := flaw("small", 1)
+	small.Severity = findings.Minor
+	task := w.task(n, 0)
+	if l, _ := look(task, small); l != nil {
+		w.Error("a minor finding has a second look")
+	}
+	l, e := look(task, flaw("wrong", 2), flaw("unsure", 3), small)
+	if l.Doing != "Checking 2 findings" || !strings.Contains(l.System, "- id wrong, major, ten.txt:2: It is wrong, @octocat.\n") ||
+		strings.Contains(l.System, "small") {
+		w.Errorf("%+v", l)
+	}
+	if _, err := l.Merge(json.RawMessage(`{"verdicts": []}`)); err == nil {
+		w.Error("no verdicts are verdicts")
+	}
+	unchecked := must(findings.Read(must(l.Merge(nil))))
+	if v := unchecked.Findings; len(v) != 3 || v[0].Verdict != findings.Unchecked || v[2].Verdict != "" {
+		w.Errorf("%+v", unchecked)
+	}
+	e.Result.Structured = must(l.Merge(json.RawMessage(`{"verdicts": [
+		{"id": "wrong", "verdict": "refuted", "reason": "It is right, @octocat."},
+		{"id": "unsure", "verdict": "uncertain", "reason": "Who knows, @octocat?"}
+	]}`)))
+	source := w.src.Capabilities().Reviews
+	if r := must(source.Result(w.Context(), task, e)); r.Reported != 2 || !strings.Contains(r.Text, "1 finding was dropped") {
+		w.Errorf("before it is posted: %+v", r)
+	}
+	w.close(task, e)
+	w.wantReviews(n, []string{"ten.txt:3 unsure", "ten.txt:1 small"})
+	said := w.hub.Comments(repo, n)[0].Body + w.hub.ReviewComments(repo, n)[0].Body
+	for _, want := range []string{
+		"1 finding was dropped after a second look:", "It is wrong", "Dropped: It is right", "**Uncertain** after a second look: Who knows",
+	} {
+		if !strings.Contains(said, want) || strings.Contains(said, " @octocat") {
+			w.Errorf("no %q, or a mention: %s", want, said)
+		}
+	}
+	if r := must(source.Result(w.Context(), task, e)); !strings.Contains(r.Text, "1 finding was dropped after a second look:") {
+		w.Errorf("on the task's page: %s", r.Text)
+	}
+
+	before, since, _ := strings.Cut(must(w.src.Brief(w.Context(), w.task(n, 0), w.TempDir())).System, "looked at again and refuted")
+	if !strings.Contains(since, "- major, ten.txt:2: It is wrong") || strings.Contains(before, "It is wrong") {
+		w.Errorf("the next review does not hear what was refuted: %s", before+since)
+	}
+
+	w = withApp(t)
+	w.setUp(map[string]string{settings.File: "review: {verify: false}\n"})
+	n = w.openCode("ten")
+	own := flaw("wrong", 2)
+	if l, _ := look(w.task(n, 0), own); l != nil {
+		w.Error("the repository wants no second look")
+	}
+	own.Verdict, own.Reason = findings.Refuted, "I say so."
+	l, _ = look(w.task(n, 0), own)
+	if a := must(findings.Read(must(l.Merge(nil)))); l.Prompt != "" || a.Findings[0].Verdict != "" || a.Findings[0].Reason != "" {
+		w.Errorf("the first agent has judged its own finding: %+v", a)
+	}
+}
+
+// If the repository's settings cannot be read, the findings are posted, and the summary says that they are unchecked.
+func TestSecondLookCannotBeAskedFor(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	task, e := w.task(n, 0), reviewed("Some.", flaw("one", 2))
+	b := must(w.src.Brief(w.Context(), task, w.TempDir()))
+	ctx, cancel := context.WithCancel(w.Context())
+	cancel()
+	l := b.SecondLook(ctx, e.Result.Structured)
+	if l.Prompt != "" {
+		w.Fatalf("asked: %+v", l)
+	}
+	e.Result.Structured = must(l.Merge(nil))
+	w.close(task, e)
+	w.wantReviews(n, []string{"ten.txt:2 one"})
+	if said := w.hub.Comments(repo, n)[0].Body; !strings.Contains(said, "1 new finding had no second look.") {
+		w.Error(said)
+	}
+}
+
+// A second look does not make an answer too long to be read. If it did, the first answer would count.
+func TestSecondLookAtALongAnswer(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	task := w.task(w.openCode("ten"), 0)
+	for evidence, fits := range map[string]bool{strings.Repeat("<", 1900): true, "a" + strings.Repeat("\u2028", 1000) + "a": false} {
+		var list []string
+		for i := range 100 {
+			list = append(list, fmt.Sprintf(`{"id": "f%d", "severity": "major", "confidence": "high", "path": "ten.txt", "line": %d,
+				"claim": "C%d", "evidence": "%s", "original": "%s"}`, i, i, i, evidence, evidence[:1500]))
+		}
+		answer := json.RawMessage(`{"summary": "Many.", "findings": [` + strings.Join(list, ",") + "]}")
+		l := must(w.src.Brief(w.Context(), task, w.TempDir())).SecondLook(w.Context(), answer)
+		if l == nil {
+			t.Fatalf("an answer of %d bytes cannot be read", len(answer))
+		}
+		merged, err := l.Merge(nil)
+		if (err == nil) != fits {
+			t.Errorf("merged %d bytes to %d: %v", len(answer), len(merged), err)
+		}
+		if _, err := findings.Read(merged); fits && err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A repository says how grave a finding has to be and how many there may be, and hears in the summary what in its

@@ -39,6 +39,7 @@ const (
 	maxClaim      = 300 // characters, like the following
 	maxEvidence   = 2000
 	maxSuggestion = 2000
+	maxOriginal   = 20_000 // bytes
 	maxSummary    = 4000
 	maxPath       = 500
 )
@@ -116,8 +117,8 @@ func Read(raw json.RawMessage) (Answer, error) {
 		if err := f.tidy(); err != nil {
 			return Answer{}, fmt.Errorf("read finding %d: %w", i+1, err)
 		}
-		if !nameForm.MatchString(f.ID) || seen[f.ID] {
-			f.ID = fmt.Sprintf("finding-%d", i+1)
+		for n := i + 1; !nameForm.MatchString(f.ID) || seen[f.ID]; n += maxFindings {
+			f.ID = fmt.Sprintf("finding-%d", n)
 		}
 		seen[f.ID] = true
 	}
@@ -177,11 +178,34 @@ func (f *Finding) tidy() error {
 		f.StartLine = 0
 	}
 	f.Evidence = plain(untrusted.Cut(strings.TrimSpace(f.Evidence), maxEvidence))
-	f.Suggestion, f.Original = trimLines(f.Suggestion), trimLines(f.Original)
+	f.checked()
+	f.Suggestion, f.Original = trimLines(f.Suggestion), lastOf(trimLines(f.Original))
 	if len(f.Suggestion) > maxSuggestion || strings.TrimSpace(f.Suggestion) == "" {
 		f.Suggestion = ""
 	}
 	return nil
+}
+
+// checked brings the verdict of a finding into bounds. Nothing is dropped without a reason that can be seen.
+func (f *Finding) checked() {
+	known := slices.Contains([]Verdict{Holds, Refuted, Uncertain, Unchecked}, f.Verdict)
+	if f.Reason = plain(untrusted.Line(f.Reason, maxClaim)); !known || f.Verdict == Refuted && f.Reason == "" {
+		f.Verdict, f.Reason = "", ""
+	}
+}
+
+// lastOf returns the last lines of a quote, as many as a finding may span. A line that is too long is cut.
+func lastOf(quote string) string {
+	lines := strings.Split(quote, "\n")
+	lines = lines[max(0, len(lines)-maxRange):]
+	size := len(strings.Join(lines, "\n"))
+	for ; size > maxOriginal && len(lines) > 1; lines = lines[1:] {
+		size -= len(lines[0]) + 1
+	}
+	if size > maxOriginal {
+		return strings.ToValidUTF8(lines[0][:maxOriginal], "")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // trimLines removes the last line break. A single carriage return also ends a line of Markdown.

@@ -237,8 +237,20 @@ func (p Plan) Place(d Diff, l Limits) Plan {
 		summary = append(summary, f)
 	}
 	Gravest(summary)
-	p.Inline, p.Summary = inline, summary
+	p.Inline, p.Summary, p.Dropped = inline, summary, d.anchored(p.Dropped)
 	return p
+}
+
+// anchored returns refuted findings at the lines that they quote, or without a line.
+func (d Diff) anchored(dropped []Finding) (list []Finding) {
+	for _, f := range dropped {
+		at, ok := d.anchor(f)
+		if !ok {
+			at.Line, at.StartLine = 0, 0
+		}
+		list = append(list, at)
+	}
+	return list
 }
 
 // Posted moves all new findings to the summary, except those whose IDs were found on lines.

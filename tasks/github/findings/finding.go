@@ -85,6 +85,10 @@ type Finding struct {
 	Suggestion string `json:"suggestion,omitempty"` // replaces Original, without a fence; "" for none
 	Original   string `json:"original,omitempty"`   // the lines as the agent read them, verbatim, or the last of them
 
+	// Verdict is that of a second look, "" without one, and Reason is why, in one sentence.
+	Verdict Verdict `json:"verdict,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+
 	// Exact means that Suggestion replaces exactly the finding's lines, so that a button may apply it. Place sets it.
 	Exact bool `json:"-"`
 }
@@ -128,6 +132,9 @@ type Plan struct {
 	Gone            []Known // their code has left the change since then; their threads end, and the summary omits them
 	StillOpen       []Known // found and posted before, not fixed
 	Below           int     // new findings that are omitted because they are below the floor; counted by Place
+
+	Dropped  []Finding `json:",omitempty"` // that a second look has refuted
+	Unlisted int       `json:",omitempty"` // further ones, for which there was no room
 }
 
 // Gravest sorts findings for people: the most serious first, then by place.

@@ -22,6 +22,7 @@ type Ledger struct {
 	Floor    Severity  `json:"floor,omitempty"`    // less serious findings are no longer reported; "" reports all
 	Known    []Known   `json:"known,omitempty"`    // in the order in which they were posted
 	Settled  []settled `json:"settled,omitempty"`  // the newest reviews, the newest last
+	Refuted  []Finding `json:"refuted,omitempty"`  // by second looks, without details, the newest last
 }
 
 // settled is the decision for one task. If its report is closed again, in any process, it says the same.
@@ -59,17 +60,14 @@ func (l *Ledger) Settle(in Input) Plan {
 	if p, _, done := l.Plan(in.Task); done {
 		return p
 	}
-	found := slices.Clone(in.Answer.Findings)
-	Gravest(found) // of duplicates in one answer, keep the most serious
+	news, seen := l.news(in)
 	var p Plan
-	seen := map[int]bool{}
-	for i, at := range match(l.Known, found) {
-		if at >= 0 && !l.Known[at].closed() {
-			seen[at] = true
+	for _, f := range news {
+		if f.Verdict == Refuted {
+			p.Dropped = append(p.Dropped, f)
 			continue
 		}
-		f := found[i]
-		if below := !in.Full && l.Floor != "" && f.Severity.Compare(l.Floor) > 0; below || repeated(p.Inline, f) {
+		if repeated(p.Inline, f) {
 			continue
 		}
 		f.ID = l.id(f, p.Inline)
@@ -80,6 +78,25 @@ func (l *Ledger) Settle(in Input) Plan {
 	l.Settled = append(l.Settled, settled{Task: in.Task, Head: in.Head, Plan: p})
 	l.fit()
 	return p
+}
+
+// news returns the findings of an answer that are new, the most serious first, and which known ones it repeats. What
+// the answer itself repeats is in news, too, because any of them may be refuted.
+func (l *Ledger) news(in Input) (news []Finding, seen map[int]bool) {
+	found := slices.Clone(in.Answer.Findings)
+	Gravest(found) // of duplicates in one answer, keep the most serious
+	seen = map[int]bool{}
+	for i, at := range match(l.Known, found) {
+		if at >= 0 && !l.Known[at].closed() {
+			seen[at] = true
+			continue
+		}
+		f := found[i]
+		if below := !in.Full && l.Floor != "" && f.Severity.Compare(l.Floor) > 0; !below {
+			news = append(news, f)
+		}
+	}
+	return news, seen
 }
 
 // closed reports whether a finding counts as new if it comes up again.
@@ -129,7 +146,7 @@ func (l *Ledger) Told(task string, posted Plan) {
 		return
 	}
 	s := &l.Settled[i]
-	s.Told, s.Plan.Inline, s.Plan.Below = true, posted.All(), posted.Below
+	s.Told, s.Plan.Inline, s.Plan.Below, s.Plan.Dropped = true, posted.All(), posted.Below, posted.Dropped
 	if overtaken := slices.ContainsFunc(l.Settled[i+1:], func(later settled) bool { return later.Told }); !overtaken {
 		l.Reviewed = s.Head
 		l.rechecked(s.Plan)
@@ -143,7 +160,22 @@ func (l *Ledger) Told(task string, posted Plan) {
 		}
 	}
 	l.narrow(slices.Concat(posted.Inline, posted.Summary))
+	l.refute(posted)
 	l.fit()
+}
+
+// refute remembers what a second look has refuted, until a review reports it after all.
+func (l *Ledger) refute(posted Plan) {
+	for _, f := range slices.Concat(posted.All(), posted.Dropped) {
+		l.Refuted = slices.DeleteFunc(l.Refuted, func(r Finding) bool {
+			return r.Path == f.Path && alike(r.Claim, f.Claim) >= alikeWhereso
+		})
+		if f.Verdict == Refuted {
+			f.Reason = ""
+			l.Refuted = append(l.Refuted, f.brief())
+		}
+	}
+	l.Refuted = l.Refuted[max(0, len(l.Refuted)-maxRefuted):]
 }
 
 // rechecked records a plan's verdicts on earlier findings. One that the plan has as open may have been dismissed since.
@@ -303,6 +335,7 @@ func (l *Ledger) adopt(t Thread) Known {
 const (
 	maxKnown   = 100       // findings of a pull request
 	maxSettled = 3         // reviews whose reports may be closed again
+	maxRefuted = 20        // refuted findings, of which the agent hears
 	maxPlan    = 120 << 10 // bytes of one review, as JSON
 	maxLedger  = 240 << 10 // bytes of the whole ledger
 )
@@ -326,11 +359,14 @@ func (l *Ledger) id(f Finding, also []Finding) string {
 // brief returns a finding without its details.
 func (f Finding) brief() Finding {
 	f.Evidence, f.Original, f.Suggestion = "", "", ""
+	if f.Verdict != Refuted {
+		f.Reason = ""
+	}
 	return f
 }
 
-// fit drops the least important data until the ledger is within its bounds: details, then old reviews, then closed
-// findings, then the oldest ones.
+// fit drops the least important data until the ledger is within its bounds: refuted findings, then details, then old
+// reviews, then closed findings, then the oldest ones.
 func (l *Ledger) fit() {
 	l.Settled = l.Settled[max(0, len(l.Settled)-maxSettled):]
 	for len(l.Known) > maxKnown {
@@ -338,6 +374,9 @@ func (l *Ledger) fit() {
 	}
 	for over, i := size(l)-maxLedger, 0; over > 0; {
 		switch {
+		case len(l.Refuted) > 0:
+			over -= size(l.Refuted[0])
+			l.Refuted = l.Refuted[1:]
 		case i < len(l.Known):
 			over -= l.Known[i].shorten()
 			i++
@@ -367,12 +406,19 @@ func (f *Finding) shorten() int {
 	return before - size(f)
 }
 
-// fit brings a plan within its bounds. It drops details of earlier findings, then details of new ones, then new
-// findings, each from the end.
+// fit brings a plan within its bounds. It drops details of earlier findings, then refuted findings, then details of new
+// ones, then new findings, each from the end.
 func (p *Plan) fit() {
 	over := size(p) - maxPlan
+	for i := len(p.Dropped) - 1; i >= 0 && over > 0; i-- {
+		over -= p.Dropped[i].shorten()
+	}
 	for i := len(p.StillOpen) - 1; i >= 0 && over > 0; i-- {
 		over -= p.StillOpen[i].shorten()
+	}
+	for n := len(p.Dropped); n > 0 && over > 0; n-- {
+		over -= size(p.Dropped[n-1])
+		p.Dropped, p.Unlisted = p.Dropped[:n-1], p.Unlisted+1
 	}
 	for i := len(p.Inline) - 1; i >= 0 && over > 0; i-- {
 		over -= p.Inline[i].shorten()

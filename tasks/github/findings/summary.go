@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/markdown"
@@ -73,9 +74,7 @@ func (p Plan) Text(summary string, pg Page) string {
 	section("New", "\n\n", each(p.Summary, pg.full))
 	section("Still open", "\n", each(p.StillOpen, pg.known))
 	section("Fixed", "\n", each(p.Fixed, pg.known))
-	if p.Below > 0 {
-		parts = append(parts, "Not shown: "+plural(p.Below, "finding")+" below the repository's severity threshold.")
-	}
+	parts = append(parts, p.omitted(pg)...)
 	if len(p.Inline)+len(p.Summary)+len(p.StillOpen) > 0 {
 		next := "**Next:** push fixes, or comment `/fix` to have errand make them."
 		if pg.Fork {
@@ -84,6 +83,27 @@ func (p Plan) Text(summary string, pg Page) string {
 		parts = append(parts, next+" Reply to a finding to discuss it.")
 	}
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
+}
+
+// omitted says which findings are not shown as such, and why, and how many of the others had no second look.
+func (p Plan) omitted(pg Page) (parts []string) {
+	if p.Below > 0 {
+		parts = append(parts, "Not shown: "+plural(p.Below, "finding")+" below the repository's severity threshold.")
+	}
+	if n := len(p.Dropped) + p.Unlisted; n > 0 {
+		were := map[bool]string{true: " was", false: " were"}[n == 1]
+		dropped := func(f Finding) string { return pg.line(f) + "\n\n  Dropped: " + f.Reason }
+		list := each(p.Dropped, dropped)
+		if p.Unlisted > 0 {
+			list = append(list, fmt.Sprintf("- %d more", p.Unlisted))
+		}
+		parts = append(parts, plural(n, "finding")+were+" dropped after a second look:\n\n"+strings.Join(list, "\n"))
+	}
+	unseen := slices.DeleteFunc(p.All(), func(f Finding) bool { return f.Verdict != Unchecked })
+	if n := len(unseen); n > 0 {
+		parts = append(parts, plural(n, "new finding")+" had no second look.")
+	}
+	return parts
 }
 
 // each formats every element of a list.
@@ -199,6 +219,9 @@ func (f Finding) details() string {
 	if f.Evidence != "" {
 		b.WriteString("\n\n" + f.Evidence)
 	}
+	if f.Verdict == Uncertain {
+		b.WriteString(strings.TrimSuffix("\n\n**Uncertain** after a second look: "+f.Reason, ": "))
+	}
 	switch {
 	case f.Suggestion == "":
 	case f.Exact:
@@ -224,9 +247,7 @@ func (p Plan) Notice(summary string, pg Page) string {
 	}
 	section("Still open", p.StillOpen, func(k Known) string { return pg.line(k.Finding) })
 	section("Fixed", p.Fixed, func(k Known) string { return "- ~~" + k.Claim + "~~" })
-	if p.Below > 0 {
-		parts = append(parts, "Not shown: "+plural(p.Below, "finding")+" below the repository's severity threshold.")
-	}
+	parts = append(parts, p.omitted(pg)...)
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 

@@ -71,6 +71,8 @@ func (r *Reviews) Brief(ctx context.Context, t tasks.Task, o subject.Origin) (ta
 		Diff:   true,
 		Since:  since,
 		Fresh:  true, // an earlier review is of another commit
+
+		SecondLook: k.secondLook,
 	}, nil
 }
 

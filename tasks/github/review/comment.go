@@ -181,6 +181,7 @@ func (r *Report) found(e tasks.Ending) (findings.Answer, bool) {
 	for i := range a.Findings {
 		f := &a.Findings[i]
 		f.Claim, f.Evidence = markdown.NeutralLine(f.Claim), markdown.Neutral(f.Evidence)
+		f.Reason = markdown.NeutralLine(f.Reason)
 	}
 	return a, true
 }

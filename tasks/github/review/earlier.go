@@ -100,7 +100,7 @@ const (
 	maxOther  = 300 // characters of each
 )
 
-// quoteFindings returns a text for the agent with the open findings, and those that people have settled.
+// quoteFindings returns a text for the agent with the open findings, those that people have settled, and refuted ones.
 func quoteFindings(l findings.Ledger) string {
 	var b strings.Builder
 	if open := l.Recheck(); len(open) > 0 {
@@ -112,6 +112,14 @@ func quoteFindings(l findings.Ledger) string {
 		b.WriteString("People have dismissed or answered these. This is final: do not report " +
 			"them again, in any wording.\n" +
 			untrusted.Quote("settled findings", listFindings(final)))
+	}
+	if len(l.Refuted) > 0 {
+		var list strings.Builder
+		for _, f := range l.Refuted {
+			fmt.Fprintf(&list, "- %s, %s: %s\n", f.Severity, located(f.Path, f.Line), untrusted.Plain(f.Claim))
+		}
+		b.WriteString("These were reported before, looked at again and refuted. Report one only if new changes make " +
+			"it true.\n" + untrusted.Quote("refuted findings", list.String()))
 	}
 	return b.String()
 }

@@ -127,7 +127,7 @@ func reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, subject.Origin
 	if err != nil {
 		return nil, subject.Origin{}, findings.Answer{}
 	}
-	return &tasks.ReviewResult{Head: hub.ShortSHA(o.Head), URL: o.URL, Reported: len(answer.Findings)}, o, answer
+	return &tasks.ReviewResult{Head: hub.ShortSHA(o.Head), URL: o.URL, Reported: len(answer.Draft().Inline)}, o, answer
 }
 
 // Result returns the result of a review with its text, or nil if it has none. The text is what was posted. If that is
@@ -147,7 +147,7 @@ func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*ta
 		for i, f := range answer.Findings {
 			answer.Findings[i].Evidence = markdown.Closed(f.Evidence)
 		}
-		if plan = (findings.Plan{Inline: answer.Findings}); result.Reported > 0 {
+		if plan = answer.Draft(); result.Reported > 0 {
 			note = "\n\n" + notKnownAsPosted
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/google/go-github/v60/github"
 
@@ -21,7 +22,7 @@ func (r *Report) postPlan(
 	ctx context.Context, p findings.Plan, limits findings.Limits, m mark,
 ) (placed findings.Plan, moved string, err error) {
 	unplaced := p.Place(nil, limits)
-	if len(p.Inline) == 0 {
+	if len(p.Inline)+len(p.Dropped) == 0 {
 		moved, err = r.newHead(ctx)
 		return unplaced, moved, err
 	}
@@ -30,7 +31,7 @@ func (r *Report) postPlan(
 		return unplaced.Posted(posted), "", err
 	}
 	for range 2 {
-		diff, err := r.diff(ctx, p.Inline)
+		diff, err := r.diff(ctx, slices.Concat(p.Inline, p.Dropped))
 		if err != nil {
 			return unplaced, "", err
 		}

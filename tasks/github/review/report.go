@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -76,6 +77,10 @@ func actionOf(e agent.Event) string {
 		return "The agent has started."
 	case agent.ToolUse:
 		return e.Text
+	case agent.Notice: // others are for the log
+		if strings.HasPrefix(e.Text, checking) {
+			return e.Text
+		}
 	}
 	return ""
 }

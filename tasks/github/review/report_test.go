@@ -102,3 +102,17 @@ func TestCloseWaitsForUpdate(t *testing.T) {
 		}
 	})
 }
+
+// The public check shows what the agent does and that findings are checked, and no notice that is for the log.
+func TestActionOf(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]agent.Event{
+		"Reading a.go":        {Kind: agent.ToolUse, Text: "Reading a.go"},
+		"Checking 2 findings": {Kind: agent.Notice, Text: "Checking 2 findings"},
+		"":                    {Kind: agent.Notice, Text: "Settings: secret.example"},
+	} {
+		if got := actionOf(e); got != want {
+			t.Errorf("%+v: %q", e, got)
+		}
+	}
+}

@@ -24,6 +24,7 @@ skip:
 review:
   severity: major
   max_findings: 3
+  verify: false
   instructions: .github/review.md
   scoped:
     - {paths: ["web/**"], text: Mind the keyboard.}
@@ -43,6 +44,7 @@ models: {review: claude-opus-4-8}
 	want.Review.Scoped, want.Review.Unwanted = []Scoped{{[]string{"web/**"}, "Mind the keyboard."}},
 		[]string{`findings like "x"`}
 	want.Review.Severity, want.Review.MaxFindings, want.Review.Instructions = "major", 3, ".github/review.md"
+	want.Review.Verify = new(bool)
 	if diff := cmp.Diff(want, got); diff != "" || wrong != nil {
 		t.Errorf("%v\n%s", wrong, diff)
 	}

@@ -26,6 +26,8 @@ type Settings struct {
 		MaxFindings  int    `yaml:"max_findings"` // on lines; 0 for the default
 		Instructions string `yaml:"instructions"` // a file of the base branch with more instructions for reviewers
 
+		Verify *bool `yaml:"verify"` // check new findings a second time; nil is true
+
 		Scoped   []Scoped `yaml:"scoped"`   // instructions for some paths
 		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words
 	} `yaml:"review"`

@@ -74,12 +74,16 @@ func turn(interval, waited time.Duration) time.Duration {
 // recordThrottle records what the end of a run says about the credential, for the whole fleet.
 func (a *admission) recordThrottle(run *run) {
 	if a.credential != "" {
-		logline.Warn(a.log, a.throttle(run), "record the state of the credential", "run", run.Claim.ID())
+		err := a.throttle(run, run.result)
+		if run.second.Error != nil {
+			err = errors.Join(err, a.throttle(run, run.second))
+		}
+		logline.Warn(a.log, err, "record the state of the credential", "run", run.Claim.ID())
 	}
 }
 
-func (a *admission) throttle(run *run) error {
-	r, credentials := run.result, a.store.Credentials
+func (a *admission) throttle(run *run, r agent.Result) error {
+	credentials := a.store.Credentials
 	if lifted := a.timing.lifted(r); !lifted.IsZero() {
 		if a.credentials.several() {
 			return nil // others may be used: each worker leaves out the one that cannot

@@ -338,8 +338,11 @@ func (p *Processor) perform(r *run, j job, s setting) (agent.Spec, error) {
 	r.logs.begin(p.LogDir, j.task.ID)
 	p.logger(r).Info("run started")
 	result, err := p.Runner.Run(r.Ctx, spec, host)
-	r.logs.end()
 	r.mail.close()
+	if err == nil {
+		result = p.lookAgain(r, s, spec, host, result)
+	}
+	r.logs.end()
 	host.record.close()
 	result.Text = given.after(result.Text)
 	result.Fresh = result.Fresh || s.conversation.lost

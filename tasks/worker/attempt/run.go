@@ -27,6 +27,7 @@ type run struct {
 	report *pendingReport // nil until prepare has opened it
 	mail   *mailbox       // nil until open has decoded the task
 	result agent.Result   // zero until the agent has run
+	second agent.Result   // of its second look, which is a part of result; zero if there was none
 }
 
 // hold keeps the claim renewed and returns a run that is stopped by a cancel, by the worker's drain or by the loss of

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -93,6 +94,23 @@ func (b *Publisher) CommandsOf(ctx context.Context, repo string) ([]string, erro
 	ctx, cancel := context.WithTimeout(ctx, askCommandsFor)
 	defer cancel()
 	return b.Commands(ctx, repo)
+}
+
+// Both returns the report of a run with that of another part of it: with the hosts that this has reached and could not
+// reach.
+func Both(run, part *agent.EgressReport) *agent.EgressReport {
+	if part == nil || run == nil {
+		return cmp.Or(run, part)
+	}
+	all := *Reached(run, part)
+	all.Refusals += part.Refusals
+	all.Refused = slices.Clone(all.Refused)
+	for _, one := range part.Refused {
+		if !slices.Contains(all.Refused, one) {
+			all.Refused = append(all.Refused, one)
+		}
+	}
+	return &all
 }
 
 // Reached returns the report of a run with the hosts that another part of it has reached, its set-up or a check, if
