@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install release site trial-install trial-cold demo guide run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
+.PHONY: help setup machine build install release site trial-install trial-cold demo guide run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-review bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
 	fmt vuln mutants peers browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -171,6 +171,9 @@ bench-fleet: build ## 5 min | Measure what a fleet of many workers costs one Red
 
 bench-poll: setup build ## 3 min | Measure how soon a comment is answered where GitHub is polled
 	cd bench && go run ./poll -bin ../bin $(ARGS)
+
+bench-review: setup build ## 3 min | Measure what reviews find, with and without the second look (KEY=sk-ant-… ARGS='-models sonnet,opus')
+	@cd bench && KEY='$(KEY)' go run ./review -bin ../bin $(ARGS)
 
 bench-gateway: ## 1 min | Measure what the gateway of a run adds, and a credential that is held
 	go test ./agent/internal/gateway -run '^$$' -bench 'FirstByte|Held' -benchtime 1000x -count 5
