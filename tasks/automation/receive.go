@@ -199,7 +199,7 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 		return false, err
 	}
 	if over != "" {
-		if err := e.over().Change(ctx, func(day *string) error { *day = over; return nil }); err != nil {
+		if err := e.over().Change(ctx, func(last *string) error { *last = over; return nil }); err != nil {
 			e.source.cfg.Log.Warn("record that a request is over budget", "hook", e.Name, "err", err)
 		}
 	}
@@ -248,24 +248,25 @@ func (e *endpoint) limit(ctx context.Context) error {
 	return nil
 }
 
-// over is the last day on which a request over budget was stored.
+// over is the last day on which a request over budget was stored, with the budget.
 func (e *endpoint) over() intake.Memo[string] { return e.source.cfg.over("hook:" + e.Name) }
 
 // afford refuses a request that is new if a budget is used up. The first one of a day becomes a task all the same: its
-// ending says so where the results of the hook go. Then over is the day, which counts only once the request is stored,
-// or else nobody would hear of it. So several that come at once become tasks: see [result.Close].
+// ending says so where the results of the hook go. Then over is the day with the budget, which counts only once the
+// request is stored, or else nobody would hear of it. So several that come at once become tasks: see [result.Close].
 func (e *endpoint) afford(ctx context.Context, d *desk.Desk) (over string, err error) {
 	now := e.source.cfg.Now().UTC()
 	err = d.Affords(ctx, e.task("", request{At: now}))
-	if _, refused := errors.AsType[*tasks.InputError](err); !refused {
+	refusal, refused := errors.AsType[*tasks.InputError](err)
+	if !refused {
 		return "", err
 	}
 	last, err := e.over().Load(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !silences(last, now) {
-		return now.Format(time.DateOnly), nil
+	if !silences(last, refusal.Option, now) {
+		return onDay(now, refusal.Option), nil
 	}
 	return "", &intake.Problem{
 		Status: http.StatusTooManyRequests, Title: "Budget used up",
@@ -274,10 +275,13 @@ func (e *endpoint) afford(ctx context.Context, d *desk.Desk) (over string, err e
 	}
 }
 
-// silences reports whether a day on which a request over budget was stored is that of now, or the next one: the clock
-// of another front door may be a little ahead. What one stored that was far ahead does not count.
-func silences(day string, now time.Time) bool {
-	return day == now.Format(time.DateOnly) || day == now.Add(24*time.Hour).Format(time.DateOnly)
+// onDay names a budget on a day.
+func onDay(at time.Time, budget string) string { return at.Format(time.DateOnly) + " " + budget }
+
+// silences reports whether a request over a budget was last stored today, or tomorrow: the clock of another front door
+// may be a little ahead. What one stored that was far ahead does not count.
+func silences(last, budget string, now time.Time) bool {
+	return last == onDay(now, budget) || last == onDay(now.Add(24*time.Hour), budget)
 }
 
 var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)

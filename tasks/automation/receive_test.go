@@ -580,6 +580,26 @@ func TestOverBudgetAroundMidnight(t *testing.T) {
 	}
 }
 
+// A budget that was raised and is used up again, or another one, is said once more.
+func TestAnotherBudgetOfTheDay(t *testing.T) {
+	t.Parallel()
+	policy, raised := rights.Policy{Budgets: rights.Budgets{Day: 1}}, rights.Policy{Budgets: rights.Budgets{Day: 2}}
+	f := newFleet(t, time.Now(), policy)
+	f.open(policy, 0, Hook, alerts())
+	f.open(raised, 0, Hook, alerts())
+	f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
+	first := f.Claim(f.task())
+	if _, err := first.Spend(t.Context(), store.Expense{USD: 2}, policy.Budgets.Daily()...); err != nil {
+		t.Fatal(err)
+	}
+	f.spendTomorrow()
+	for i, c := range []struct{ door, want int }{{0, 200}, {0, 429}, {1, 200}, {1, 429}} {
+		if got := f.post(c.door, "alerts", "{}", intake.SignatureHeader, sign("{}")); got.status != c.want {
+			t.Errorf("request %d: %+v, want %d", i+1, got, c.want)
+		}
+	}
+}
+
 // spendTomorrow spends tomorrow what was spent today, for a test that runs over midnight.
 func (f *fleet) spendTomorrow() {
 	f.Helper()
