@@ -148,8 +148,8 @@ type Brief struct {
 	SecondLook func(ctx context.Context, answer json.RawMessage) *SecondLook
 }
 
-// SecondLook is a question about the answer of a run. Another run answers it, in a new conversation: at the same place,
-// with the same rights and within the limits of the first. Its cost is a part of the run's.
+// SecondLook is a question about the answer of a run. A second execution of the CLI answers it, in a new conversation:
+// at the same place, with the same rights and within the limits of the first. Its cost is a part of the run's.
 type SecondLook struct {
 	Doing  string          // what people see meanwhile
 	Prompt string          // the first user message; "": nothing is asked, and Merge gets nil

@@ -43,7 +43,7 @@ func looking(t *testing.T, look func(context.Context, agent.Spec, agent.Host) (a
 		}
 		r := answer("I have found one.")
 		r.CostUSD, r.Duration, r.Structured = 0.4, time.Minute, json.RawMessage(`"one"`)
-		r.Usage.Input = 10
+		r.Usage.Input, r.API = 10, &agent.API{Calls: 1}
 		return r, nil
 	}
 	return f
@@ -175,6 +175,47 @@ func TestSecondLookIsStopped(t *testing.T) {
 	}
 }
 
+// A cancel while the source prepares its question counts, although no second run is there to be stopped.
+func TestCancelBeforeTheSecondLook(t *testing.T) {
+	t.Parallel()
+	f := looking(t, func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		t.Error("a second look at a task that is cancelled")
+		return agent.Result{}, nil
+	})
+	f.source.brief = func(task tasks.Task) (tasks.Brief, error) {
+		return tasks.Brief{SecondLook: func(ctx context.Context, _ json.RawMessage) *tasks.SecondLook {
+			if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			return &tasks.SecondLook{Merge: func(json.RawMessage) (json.RawMessage, error) {
+				return json.RawMessage(`"unchecked"`), nil
+			}}
+		}}, nil
+	}
+	id := f.submit(f.task("a", "x"))
+	f.worker()
+	if e := f.ending(id); e.Kind != tasks.Cancelled || e.By != "ann" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A task whose worker has died gets no second look: it may be what the worker died of.
+func TestNoSecondLookAfterACrash(t *testing.T) {
+	t.Parallel()
+	f := looking(t, func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		t.Error("a second look after a crash")
+		return agent.Result{}, nil
+	})
+	task := f.task("a", "x")
+	id := f.submit(task)
+	f.died(task, 1)
+	f.worker()
+	if e := f.ending(id); e.Kind != tasks.Answered || string(e.Result.Structured) != `"unchecked"` {
+		t.Errorf("%+v", e)
+	}
+}
+
 // A source that cannot ask about an answer says so in it, without another run. If even that fails, the answer stays.
 func TestSecondLookWithoutAQuestion(t *testing.T) {
 	t.Parallel()
@@ -206,12 +247,16 @@ func TestSecondLookTellsWhatItLearned(t *testing.T) {
 	t.Parallel()
 	f := looking(t, func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 		r := limited(time.Now().Add(time.Hour))
+		r.API, r.Resources.CPU = &agent.API{Calls: 2, Errors: map[int]int{429: 2}}, time.Second
 		r.Egress = &agent.EgressReport{Refused: []agent.EgressRefusal{{Host: "a.example:443", Why: "which is closed"}}, Refusals: 2}
 		return r, nil
 	})
 	id := f.submit(f.task("a", "x"))
 	f.worker(withCredential)
 	e := f.ending(id)
+	if r := e.Result; r.Resources.CPU != time.Second || r.API == nil || r.API.Calls != 3 || r.API.Errors[429] != 2 {
+		t.Errorf("%+v, calls %+v", r.Resources, r.API)
+	}
 	if g := e.Result.Egress; e.Kind != tasks.Answered || g == nil || g.Refusals != 2 || len(g.Refused) != 1 {
 		t.Errorf("%+v, egress %+v", e, g)
 	}

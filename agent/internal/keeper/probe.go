@@ -58,8 +58,8 @@ func (p *Probe[T]) Find(ctx context.Context, try func(context.Context) (T, *Unav
 }
 
 // Output runs a command that tries or does something for this process, and ends with it. It returns what the command
-// writes to its standard output. An error has the first of what it writes to standard error, in a
-// line; all of it is in the *exec.ExitError.
+// writes to its standard output. An error has the first of what it writes to standard error, in a line; more is in the
+// *exec.ExitError.
 func Output(cmd *exec.Cmd) ([]byte, error) {
 	runtime.LockOSThread() // the kernel would end the command with the thread that started it
 	defer runtime.UnlockOSThread()

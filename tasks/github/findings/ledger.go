@@ -406,8 +406,8 @@ func (f *Finding) shorten() int {
 	return before - size(f)
 }
 
-// fit brings a plan within its bounds. It drops details of earlier findings, then refuted findings, then details of new
-// ones, then new findings, each from the end.
+// fit brings a plan within its bounds. It drops details of refuted findings, then those of earlier ones, then refuted
+// findings, then details of new ones, then new findings, each from the end.
 func (p *Plan) fit() {
 	over := size(p) - maxPlan
 	for i := len(p.Dropped) - 1; i >= 0 && over > 0; i-- {

@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -23,7 +24,7 @@ func (p *Processor) lookAgain(r *run, s setting, spec agent.Spec, h *host, first
 	if look == nil {
 		return first
 	}
-	if look.Prompt == "" {
+	if look.Prompt == "" || r.Claim.Record().Crashes > 0 { // the second look may be what its worker died of
 		return p.unseen(r, *look, first)
 	}
 	show := func(text string) { h.emit(agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}) }
@@ -31,23 +32,32 @@ func (p *Processor) lookAgain(r *run, s setting, spec agent.Spec, h *host, first
 	second, err := p.second(r, s, spec, *look, &secondHost{host: h, first: first})
 	both := together(first, second)
 	r.second = second // which may have learned something about the credential
-	if _, cancelled := errors.AsType[record.Cancellation](r.Cause()); cancelled && second.Outcome == agent.Stopped {
-		both.Outcome = agent.Stopped
-		return both
-	}
 	if err == nil {
 		both.Structured, err = look.Merge(second.Structured)
 	}
 	if err == nil {
 		return both
 	}
-	p.Log.Warn("second look", "run", r.Claim.ID(), "outcome", string(second.Outcome), "err", err)
-	show("The second look failed, so the answer is used as it was.")
+	if !cancelled(r) {
+		p.Log.Warn("second look", "run", r.Claim.ID(), "outcome", string(second.Outcome), "err", err)
+		show("The second look failed, so the answer is used as it was.")
+	}
 	return p.unseen(r, *look, both)
 }
 
-// unseen returns a result whose answer had no second look. If its source cannot say so, the answer stays as it was.
+// cancelled reports whether a person or the source has ended the task.
+func cancelled(r *run) bool {
+	_, is := errors.AsType[record.Cancellation](r.Cause())
+	return is
+}
+
+// unseen returns a result whose answer had no second look. If its source cannot say so, the answer stays as it was. If
+// the task was ended meanwhile, nothing of it counts.
 func (p *Processor) unseen(r *run, look tasks.SecondLook, result agent.Result) agent.Result {
+	if cancelled(r) {
+		result.Outcome = agent.Stopped
+		return result
+	}
 	merged, err := look.Merge(nil)
 	logline.Warn(p.Log, err, "note that there was no second look", "run", r.Claim.ID())
 	if err == nil {
@@ -89,7 +99,19 @@ func together(first, second agent.Result) agent.Result {
 	first.Turns += second.Turns
 	first.Duration += second.Duration
 	first.Egress = publish.Both(first.Egress, second.Egress)
+	if first.API != nil && second.API != nil {
+		api := *first.API
+		api.Calls, api.Errors = api.Calls+second.API.Calls, map[int]int{}
+		maps.Copy(api.Errors, first.API.Errors)
+		for status, n := range second.API.Errors {
+			api.Errors[status] += n
+		}
+		first.API = &api
+	}
+	first.Resources.CPU += second.Resources.CPU
 	first.Resources.Stuck += second.Resources.Stuck
+	first.Resources.Swept += second.Resources.Swept
+	first.Resources.Peak = max(first.Resources.Peak, second.Resources.Peak)
 	return first
 }
 
