@@ -36,7 +36,7 @@ func TestScore(t *testing.T) {
 	bug, clean := pull{path: "a.go", bug: "x", line: 10}, pull{path: "a.go"}
 	const summary = "Two.\n\n#### New, on lines of the diff\n\n- 🔴 **critical** [`a.go:12`](https://x): It is wrong.\n" +
 		"- 🟠 **major** `a.go:9` (removed): Also.\n- 🟡 **minor** [`a.go:90`](https://x): Small.\n- 🟠 **major**: All of it.\n\n" +
-		"1 finding was dropped after a second look:\n\n- 🟠 **major** [`a.go:14`](https://x): No.\n\n  Dropped: So.\n"
+		"1 finding was dropped after a second look, which came after the assessment above:\n\n- 🟠 **major** [`a.go:14`](https://x): No.\n\n  Dropped: So.\n"
 	for _, c := range []struct {
 		p             pull
 		before, after score

@@ -31,7 +31,7 @@ var itemForm = regexp.MustCompile("(?m)^- \\S+ \\*\\*(critical|major)\\*\\*(?: \
 
 // add counts the summary of a review: with the findings that a second look has dropped, and without them.
 func (p pull) add(before, after *score, summary string) {
-	posted, dropped, _ := strings.Cut(summary, " dropped after a second look:")
+	posted, dropped, _ := strings.Cut(summary, " dropped after a second look, which came after the assessment above:")
 	kept := itemForm.FindAllStringSubmatch(posted, -1)
 	all := slices.Concat(kept, itemForm.FindAllStringSubmatch(dropped, -1))
 	p.count(before, all)

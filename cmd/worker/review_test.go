@@ -83,7 +83,7 @@ func TestReviewWithFindings(t *testing.T) {
 	for _, c := range w.github.Comments(repo, n) {
 		posted = append(posted, fmt.Sprintf("comment by %s, summary %t, elsewhere %t, dropped %t, quiet %t", c.User,
 			strings.Contains(c.Body, "One problem with the units."), strings.Contains(c.Body, "total.go:40"),
-			strings.Contains(c.Body, "1 finding was dropped after a second look:") &&
+			strings.Contains(c.Body, "1 finding was dropped after a second look, ") &&
 				strings.Contains(c.Body, "Dropped: main.go imports it"),
 			!strings.Contains(c.Body, "@ann")))
 	}

@@ -410,13 +410,13 @@ func TestSecondLook(t *testing.T) {
 	w.wantReviews(n, []string{"ten.txt:3 unsure", "ten.txt:1 small"})
 	said := w.hub.Comments(repo, n)[0].Body + w.hub.ReviewComments(repo, n)[0].Body
 	for _, want := range []string{
-		"1 finding was dropped after a second look:", "It is wrong", "Dropped: It is right", "**Uncertain** after a second look: Who knows",
+		"1 finding was dropped after a second look, ", "It is wrong", "Dropped: It is right", "**Uncertain** after a second look: Who knows",
 	} {
 		if !strings.Contains(said, want) || strings.Contains(said, " @octocat") {
 			w.Errorf("no %q, or a mention: %s", want, said)
 		}
 	}
-	if r := must(source.Result(w.Context(), task, e)); !strings.Contains(r.Text, "1 finding was dropped after a second look:") {
+	if r := must(source.Result(w.Context(), task, e)); !strings.Contains(r.Text, "1 finding was dropped after a second look, ") {
 		w.Errorf("on the task's page: %s", r.Text)
 	}
 

@@ -97,7 +97,8 @@ func (p Plan) omitted(pg Page) (parts []string) {
 		if p.Unlisted > 0 {
 			list = append(list, fmt.Sprintf("- %d more", p.Unlisted))
 		}
-		parts = append(parts, plural(n, "finding")+were+" dropped after a second look:\n\n"+strings.Join(list, "\n"))
+		parts = append(parts, plural(n, "finding")+were+" dropped after a second look, which came after the "+
+			"assessment above:\n\n"+strings.Join(list, "\n"))
 	}
 	unseen := slices.DeleteFunc(p.All(), func(f Finding) bool { return f.Verdict != Unchecked })
 	if n := len(unseen); n > 0 {

@@ -122,7 +122,7 @@ func TestVerdictsInWords(t *testing.T) {
 	golden(t, "summary.dropped", p.Text("Two.", page))
 	golden(t, "notice.dropped", p.Notice("Two.", page))
 	p.Unlisted = 3
-	if text := p.Text("Two.", page); !strings.Contains(text, "\n\n5 findings were dropped after a second look:\n\n") ||
+	if text := p.Text("Two.", page); !strings.Contains(text, "\n\n5 findings were dropped after a second look, ") ||
 		!strings.Contains(text, "total_test.go tests it.\n- 3 more\n") {
 		t.Error(text)
 	}
