@@ -1,7 +1,6 @@
 package attempt
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/record"
 )
 
 const (
@@ -59,7 +57,7 @@ func (a *retryError) announcement() string {
 func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	r, rec := run.result, run.Claim.Record()
 	how := r.Retry()
-	if _, stopped := errors.AsType[record.Cancellation](run.Cause()); stopped || how == agent.RetryNever {
+	if run.cancelled() || how == agent.RetryNever {
 		return nil, "" // do not retry what a person stopped
 	}
 	now, tried := time.Now(), attempts(rec)

@@ -2,12 +2,14 @@ package attempt
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
@@ -28,6 +30,12 @@ type run struct {
 	mail   *mailbox       // nil until open has decoded the task
 	result agent.Result   // zero until the agent has run
 	second agent.Result   // of its second look, which is a part of result; zero if there was none
+}
+
+// cancelled reports whether a person or the source has ended the task.
+func (r *run) cancelled() bool {
+	_, is := errors.AsType[record.Cancellation](r.Cause())
+	return is
 }
 
 // hold keeps the claim renewed and returns a run that is stopped by a cancel, by the worker's drain or by the loss of

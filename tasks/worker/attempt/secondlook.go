@@ -8,7 +8,6 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
-	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 )
@@ -38,23 +37,17 @@ func (p *Processor) lookAgain(r *run, s setting, spec agent.Spec, h *host, first
 	if err == nil {
 		return both
 	}
-	if !cancelled(r) {
+	if !r.cancelled() {
 		p.Log.Warn("second look", "run", r.Claim.ID(), "outcome", string(second.Outcome), "err", err)
 		show("The second look failed, so the answer is used as it was.")
 	}
 	return p.unseen(r, *look, both)
 }
 
-// cancelled reports whether a person or the source has ended the task.
-func cancelled(r *run) bool {
-	_, is := errors.AsType[record.Cancellation](r.Cause())
-	return is
-}
-
 // unseen returns a result whose answer had no second look. If its source cannot say so, the answer stays as it was. If
 // the task was ended meanwhile, nothing of it counts.
 func (p *Processor) unseen(r *run, look tasks.SecondLook, result agent.Result) agent.Result {
-	if cancelled(r) {
+	if r.cancelled() {
 		result.Outcome = agent.Stopped
 		return result
 	}
