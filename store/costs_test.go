@@ -33,7 +33,7 @@ func (h *harness) today() time.Time {
 }
 
 func TestCostsAreToldApart(t *testing.T) {
-	onBoth(t, func(h *harness) {
+	inOneDay(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		if got := h.costs(s); got != nil {
 			h.Errorf("before anything ran: %+v", got)
@@ -68,7 +68,7 @@ func TestCostsAreToldApart(t *testing.T) {
 
 // The runs of credentials are apart, and are what the credentials have spent.
 func TestCostsByCredential(t *testing.T) {
-	onBoth(t, func(h *harness) {
+	inOneDay(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		e := Expense{USD: 3, Model: "opus", Tokens: Tokens{Input: 30}, Credential: "b"}
 		must(h.claim(s, h.scoped(s, 1, "repo:r")).Spend(ctx, e))
@@ -97,7 +97,7 @@ func TestCostsByCredential(t *testing.T) {
 
 // A run counts once, however often it is settled and whatever happens to its worker and task.
 func TestARunCountsOnce(t *testing.T) {
-	onBoth(t, func(h *harness) {
+	inOneDay(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		want := func(when string, runs int64, usd float64) {
 			h.Helper()
@@ -188,7 +188,7 @@ func TestCostsAreKept(t *testing.T) {
 
 // The number of entries per day is bounded. The sums stay correct.
 func TestCostsAreBounded(t *testing.T) {
-	onBoth(t, func(h *harness) {
+	inOneDay(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{CostCap: 3})
 		settle := func(n int, usd float64, scopes ...string) {
 			h.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/await"
+	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
@@ -32,6 +33,23 @@ func onBoth(t *testing.T, test func(*harness)) {
 		test(newHarness(t, redistest.Start(t), nil))
 	})
 	t.Run("miniredis", func(t *testing.T) { onMini(t, test) })
+}
+
+// inOneDay runs a test on both, where neither the day nor the hour ends during the test.
+func inOneDay(t *testing.T, test func(*harness)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		url, _ := redisclock.AtMidday(t)
+		test(newHarness(t, url, nil))
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		onMini(t, func(h *harness) {
+			h.mini.SetTime(time.Date(2040, 1, 2, 12, 30, 0, 0, time.UTC))
+			test(h)
+		})
+	})
 }
 
 // onRedis runs a test only on a real Redis: miniredis takes up to 20 times as long for many steps, and other tests try

@@ -33,9 +33,7 @@ func (h *harness) spend(n int, model string, usd float64, change func(*tasks.Tas
 // settled returns a console with the costs of some runs, whose names try to inject markup and formulas.
 func settled(t *testing.T) *harness {
 	t.Helper()
-	// The runs may end on either side of midnight: the console's clock is on the later one.
-	now := time.Now().Add(time.Minute)
-	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return now } })
+	h := atMidday(t)
 	h.spend(1, "opus", 1.25, func(t *tasks.Task) { t.Repo, t.Channel = "Acme/API", "C1" })
 	h.spend(2, "haiku", 0.001, func(t *tasks.Task) { t.Repo, t.Channel = "acme/api", "C1" })
 	h.spend(3, `=cmd|'/c-calc'!A1`, 2, func(t *tasks.Task) { t.Actor, t.Repo = `<script>alert(1)</script>"`, "" })

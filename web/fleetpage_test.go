@@ -65,8 +65,8 @@ func TestHealthPage(t *testing.T) {
 // whole fleet get them.
 func TestCredentialsOnTheFleetPage(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	now := time.Now().UTC()
+	h := atMidday(t)
+	now := h.config.now()
 	states := map[string]agent.CredentialState{
 		"team-a": {Seen: now, Windows: []agent.CredentialWindow{{
 			Name: "5h", Used: 0.43, ResetsAt: now.Add(time.Hour),
@@ -181,7 +181,7 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 // The page shows what ended by hour, and what is spent of the day's budget.
 func TestFleetAtWork(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, func(c *Config) {
+	h := atMidday(t, func(c *Config) {
 		client := c.Redis.MakeRedisClient().(*redis.Client)
 		t.Cleanup(func() { _ = client.Close() })
 		c.Desk = desk.New(c.Store, queue.New(c.Store, client, time.Hour), rights.Policy{

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -40,7 +41,19 @@ type harness struct {
 // newHarness starts a console with a changed configuration.
 func newHarness(t *testing.T, set ...func(*Config)) *harness {
 	t.Helper()
-	opt, err := redis.ParseURL(redistest.Start(t))
+	return newHarnessOn(t, redistest.Start(t), set...)
+}
+
+// atMidday starts a console where neither the day nor the hour ends during the test.
+func atMidday(t *testing.T, set ...func(*Config)) *harness {
+	t.Helper()
+	url, midday := redisclock.AtMidday(t)
+	return newHarnessOn(t, url, append(set, func(c *Config) { c.now = func() time.Time { return midday } })...)
+}
+
+func newHarnessOn(t *testing.T, url string, set ...func(*Config)) *harness {
+	t.Helper()
+	opt, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}

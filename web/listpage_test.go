@@ -74,7 +74,7 @@ func TestListIsFiltered(t *testing.T) {
 
 func TestListShowsTheFleet(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := atMidday(t)
 	h.contains(h.get("/"), http.StatusOK,
 		"New tasks will not run, or will fail. No worker is alive. Start one, with the same REDIS_URL.",
 		"!slots taken",
@@ -196,7 +196,7 @@ func TestListViews(t *testing.T) {
 	mine := put(now, func(t *tasks.Task) { t.Actor = people.Console })
 	review := put(now.Add(time.Second), func(t *tasks.Task) { t.Class = tasks.Review })
 	old := put(now.Add(-25*time.Hour), func(*tasks.Task) {})
-	fresh := put(now.Add(2*time.Second), func(*tasks.Task) {})
+	fresh := put(now.Add(time.Hour), func(*tasks.Task) {}) // of today, even if that is over now
 	for _, id := range []string{old, fresh} {
 		h.End(h.Claim(id), tasks.Ending{Kind: tasks.Failed})
 	}

@@ -23,8 +23,9 @@ func TestScheduleAndHook(t *testing.T) {
 	t.Setenv("ALERTS_SECRET", secret)
 	w := newWorld(t)
 	w.env["ALERTS_SECRET"] = secret
+	daily := time.Now().UTC().Add(-time.Hour).Format("4 15 * * *") // again long after the test
 	w.configure(`
-schedules: {tidy: {when: "0 0 1 1 *", prompt: Tidy up., repository: ` + repo + `}}
+schedules: {tidy: {when: "` + daily + `", prompt: Tidy up., repository: ` + repo + `}}
 hooks: {alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "An alert: {{.title}}", repository: ` + repo + `}}
 `)
 	rdb := redistest.Client(t, w.redis)
@@ -33,7 +34,7 @@ hooks: {alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "An alert: {{.titl
 		t.Fatal(err)
 	}
 	due, _ := json.Marshal(map[string]any{
-		"when": "0 0 1 1 *", "last": time.Now().AddDate(-2, 0, 0), "kept": time.Now(),
+		"when": daily, "last": time.Now().Add(-2 * time.Hour), "kept": time.Now(),
 	})
 	if err := s.Memos.ChangeMemo(t.Context(), "schedule/tidy", func(json.RawMessage) (json.RawMessage, error) {
 		return due, nil

@@ -50,7 +50,7 @@ func newSingle(dir string) (d *single, err error) {
 			errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")
 	}
 	d = &single{cfg: redisserver.Config{Path: path, Dir: dir, Password: rand.Text(), AppendOnly: true, Fsync: "always"}}
-	if d.clock, err = redisclock.New(context.Background(), dir); err != nil {
+	if d.clock, err = redisclock.New(dir); err != nil {
 		return d, err
 	}
 	d.cfg.Env = d.clock.Env()

@@ -27,7 +27,12 @@ type harness struct {
 
 func newFleet(t *testing.T) *harness {
 	t.Helper()
-	f := &harness{T: t, url: redistest.Start(t), policy: rights.Policy{Limit: time.Hour}}
+	return newFleetOn(t, redistest.Start(t))
+}
+
+func newFleetOn(t *testing.T, url string) *harness {
+	t.Helper()
+	f := &harness{T: t, url: url, policy: rights.Policy{Limit: time.Hour}}
 	client := f.redis()
 	f.store = f.open(store.Config{Redis: client})
 	f.queue = queue.New(f.store, client, time.Hour)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/people"
@@ -46,7 +47,8 @@ func (l levels) Private(_ context.Context, repo string) (bool, error) {
 // limited makes a fleet whose people are limited to what they may do on a forge.
 func limited(t *testing.T, l levels, change ...func(*rights.Policy)) *harness {
 	t.Helper()
-	f := newFleet(t)
+	url, _ := redisclock.AtMidday(t) // budgets are of a day
+	f := newFleetOn(t, url)
 	p := &f.desk.policy
 	p.Rights = &rights.ForgeRights{Forge: l, Unmapped: policy.UnmappedRead, Lists: func(channel, repo string) bool {
 		return channel == "C1" && repo == "secret/a"

@@ -168,8 +168,7 @@ func (f *fleet) interval(d time.Duration, next time.Time) {
 // A task that waits for its budget does not delay others.
 func TestWaitingForABudgetTakesNoTurn(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	f.policy.Budgets = rights.Budgets{User: 1}
+	f := budgeted(t, rights.Budgets{User: 1})
 	started, finish := make(chan string, 10), make(chan struct{})
 	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		started <- s.ID

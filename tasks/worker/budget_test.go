@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/rights"
 )
 
-// budgeted is a fleet whose runs cost $0.45 each.
+// budgeted is a fleet whose runs cost $0.45 each, on one day.
 func budgeted(t *testing.T, b rights.Budgets) *fleet {
-	f := newFleet(t)
+	t.Helper()
+	url, _ := redisclock.AtMidday(t)
+	f := newFleetOn(t, url)
 	f.policy.Budgets = b
 	f.desk = desk.New(f.store, f.queue, f.policy, nil)
 	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) { return costing(0.45), nil }

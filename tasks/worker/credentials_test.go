@@ -9,13 +9,14 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // What a run has spent with its credential is in the costs. A credential that the model has refused is
 // left out by all workers, and the console shows it.
 func TestWorkersShareCredentials(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := budgeted(t, rights.Budgets{})
 	now := time.Now().UTC().Truncate(time.Second)
 	windows := []agent.CredentialWindow{{Name: "5h", Used: 0.4, ResetsAt: now.Add(time.Hour)}}
 	f.agent.credentials = map[string]agent.CredentialState{
