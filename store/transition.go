@@ -35,8 +35,8 @@ func (s *Store) Silent(ctx context.Context, term string, runs ...LiveRecord) (ma
 	return silent, nil
 }
 
-// Requeue makes a new delivery the valid one, for a task whose delivery was lost or whose worker died. Only the
-// reconciler calls it. delivery and fence are the values that it saw; Requeue returns [ErrStale] if either has
+// Requeue makes a new delivery the valid one, for a task whose delivery was lost or whose worker died or has no free
+// slot. delivery and fence are the values that it saw; Requeue returns [ErrStale] if either has
 // changed, the task has ended, or it is running and claimed. A running task waits again, in its old place. crashed
 // counts a lost run, unless the run was idle; see [Claim.Idle]. Requeue returns the record after the change.
 func (s *Store) Requeue(ctx context.Context, id string, delivery int, fence int64, crashed bool) (Record, error) {

@@ -10,14 +10,14 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// Depth is the length of the queue of a class in a pool. It counts deliveries, so it can differ for a moment from what
-// the tasks' states say.
+// Depth is the length of the queue of a class in a pool. Waiting counts deliveries, so it can differ for a moment from
+// what the tasks' states say.
 type Depth struct {
 	Pool    string  `json:"pool,omitempty"` // empty: the default one
 	Class   string  `json:"class"`
 	Waiting int     `json:"waiting"`             // deliveries that a worker can take now
 	Oldest  float64 `json:"oldest_wait_seconds"` // age of the oldest of these
-	Running int     `json:"running"`
+	Running int     `json:"running"`             // tasks
 
 	Paused *store.Halt `json:"paused,omitempty"` // nil: workers take its tasks
 }
@@ -34,6 +34,14 @@ func (q *Queue) Depths(ctx context.Context) ([]Depth, error) {
 	if err != nil {
 		return nil, err
 	}
+	runs, err := q.store.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running := map[string]int{} // by queue
+	for _, r := range runs {
+		running[r.Queue()]++
+	}
 	list := make([]Depth, 0, len(queues))
 	for _, queue := range queues {
 		info := &asynq.QueueInfo{}
@@ -46,7 +54,7 @@ func (q *Queue) Depths(ctx context.Context) ([]Depth, error) {
 			}
 		}
 		depth := Depth{
-			Waiting: info.Pending, Oldest: info.Latency.Seconds(), Running: info.Active,
+			Waiting: info.Pending, Oldest: info.Latency.Seconds(), Running: running[queue],
 		}
 		if depth.Pool, depth.Class = store.CutQueue(queue); depth.Pool != "" &&
 			depth.Waiting+depth.Running == 0 {

@@ -139,7 +139,7 @@ func (q *Queue) deliver(ctx context.Context, put enqueue, d store.Delivery) (the
 		return false, nil //nolint:nilerr // it was there until now
 	}
 	if info.State == asynq.TaskStateArchived || info.State == asynq.TaskStateCompleted {
-		return false, q.replace(ctx, d.ID, d.Number)
+		return false, q.Replace(ctx, d.ID, d.Number)
 	}
 	return true, nil
 }
@@ -183,15 +183,15 @@ func (q *Queue) replaceLost(ctx context.Context, queue string) error {
 		if err != nil || !d.IsOrphaned {
 			continue
 		}
-		if err := q.replace(ctx, id, n); err != nil {
+		if err := q.Replace(ctx, id, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replace gives another delivery to a task that waits and has this one.
-func (q *Queue) replace(ctx context.Context, id string, n int) error {
+// Replace gives another delivery to a task that waits and has this one.
+func (q *Queue) Replace(ctx context.Context, id string, n int) error {
 	rec, err := q.store.Get(ctx, id)
 	if err == nil && rec.State == store.Waiting && rec.Delivery == n {
 		_, err = q.store.Requeue(ctx, id, n, rec.Fence, false)

@@ -318,3 +318,42 @@ func TestBusyWorkerSharesThePolls(t *testing.T) {
 	})
 	close(finish)
 }
+
+// A worker without a free slot keeps no task from other workers, and takes no more deliveries of its class than it may
+// run of it.
+func TestFullWorkerTakesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	defer close(finish)
+	f.worker(func(c *Config) { c.Slots = 2 })
+	for _, thread := range []string{"a", "b"} {
+		f.submit(f.task(thread, "x"))
+		f.next(started)
+	}
+	review := func(i int) string {
+		task := f.task(fmt.Sprint("review", i), "x")
+		task.Class = tasks.Review
+		return f.submit(task)
+	}
+	first, second := review(1), review(2)
+	await.Until(f, "the worker has returned one task", func() bool {
+		return must(f.store.Get(t.Context(), first)).Delivery == 1
+	})
+	queued := must(f.asynq.ListPendingTasks(tasks.Review))
+	if rec := must(f.store.Get(t.Context(), first)); rec.Why != "all slots are taken" || len(queued) != 2 {
+		t.Errorf("%d deliveries wait, %+v", len(queued), rec)
+	}
+	f.worker()
+	for range 2 {
+		f.next(started)
+	}
+	for _, id := range []string{first, second} {
+		if rec := must(f.store.Get(t.Context(), id)); rec.State != store.Running {
+			t.Errorf("task %s: %+v", id, rec)
+		}
+	}
+	if rec := must(f.store.Get(t.Context(), second)); rec.Delivery != 0 {
+		t.Errorf("%d deliveries of a task for which the full worker had no place", rec.Delivery+1)
+	}
+}

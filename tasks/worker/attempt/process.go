@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func (p *Processor) Process(ctx context.Context, class, id string, delivery int)
 	if source := tasks.SourceOf(id); source != "" && !slices.Contains(p.Sources.Names(), source) {
 		return nil, p.leaveToOthers(ctx, id, delivery, source)
 	}
-	slot, err := p.awaitSlot(ctx, class, id, delivery)
+	slot, err := p.takeSlot(ctx, class, id, delivery)
 	if err != nil {
 		return nil, err
 	}
@@ -80,19 +81,19 @@ func (p *Processor) Process(ctx context.Context, class, id string, delivery int)
 	return ending, nil
 }
 
-// awaitSlot takes a slot for a class, or says why the task waits and gives up after a moment.
-func (p *Processor) awaitSlot(ctx context.Context, class, id string, delivery int) (*machine.Slot, error) {
-	slot, err := p.Slots.Take(class)
-	if err == nil {
+// takeSlot takes a slot for a class. If none is free, it gives the task another delivery, for a worker with room.
+func (p *Processor) takeSlot(ctx context.Context, class, id string, delivery int) (*machine.Slot, error) {
+	slot, lacks := p.Slots.Take(class)
+	if lacks == nil {
 		return slot, nil
 	}
-	noted := p.Store.NoSlot(ctx, id, delivery, err.Error())
+	noted := p.Store.NoSlot(ctx, id, delivery, lacks.Error())
 	logline.Warn(p.Log, noted, "note why a task waits", "run", id)
-	slot, err = p.Slots.Await(p.Drained, class)
-	if err != nil {
-		return nil, tasks.Later(0, err.Error())
+	if err := p.Queue.Replace(ctx, id, delivery); err != nil {
+		return nil, fmt.Errorf("return task %s: %w", id, err)
 	}
-	return slot, nil
+	p.deliver(ctx)
+	return nil, ErrNoRoom
 }
 
 // complete runs a claimed task and stores its ending. It returns nil if it has stored none; then the run is closed.

@@ -67,6 +67,16 @@ func SlotsOf(class string, n int) int {
 func (s *Slots) Take(class string) (*Slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.lacks(class); err != nil {
+		return nil, err
+	}
+	taken := &Slot{of: s, class: class}
+	s.held[taken] = true
+	return taken, nil
+}
+
+// lacks returns the reason why no slot is free for a class; nil if one is. The caller has locked s.
+func (s *Slots) lacks(class string) error {
 	same, automatic := 0, 0
 	for h := range s.held {
 		if h.class == class {
@@ -76,49 +86,36 @@ func (s *Slots) Take(class string) (*Slot, error) {
 			automatic++
 		}
 	}
-	if s.alone != nil {
-		return nil, ErrAlone
+	switch {
+	case s.alone != nil:
+		return ErrAlone
+	case len(s.held) >= s.total || same >= SlotsOf(class, s.total):
+		return errNoSlot
+	case class != tasks.Interactive && s.total > 1 && automatic >= s.total-1:
+		return errNoSlot // all automatic classes together leave one slot
+	case !s.fits(class):
+		return errNoMemory
+	default:
+		return nil
 	}
-	if len(s.held) >= s.total || same >= SlotsOf(class, s.total) {
-		return nil, errNoSlot
-	}
-	if class != tasks.Interactive && s.total > 1 && automatic >= s.total-1 {
-		return nil, errNoSlot // all automatic classes together leave one slot
-	}
-	if !s.fits(class) {
-		return nil, errNoMemory
-	}
-	taken := &Slot{of: s, class: class}
-	s.held[taken] = true
-	return taken, nil
 }
 
-// slotWait is how long a delivery waits for a slot before it goes to another worker. A person should not wait while
-// another worker is free; automatic work can, and goes round less often.
-func slotWait(class string) time.Duration {
-	if class == tasks.Interactive {
-		return time.Second
-	}
-	return 10 * time.Second
-}
+// lookAgain is how often AwaitRoom looks for memory that has become available.
+const lookAgain = 10 * time.Second
 
-// Await is [Slots.Take] that waits for a slot for a while, unless ctx ends.
-func (s *Slots) Await(ctx context.Context, class string) (*Slot, error) {
-	late := time.After(slotWait(class))
-	for {
+// AwaitRoom returns when a slot is free for a class, or when ctx ends.
+func (s *Slots) AwaitRoom(ctx context.Context, class string) {
+	for ctx.Err() == nil {
 		s.mu.Lock()
-		freed := s.freed
+		freed, lacks := s.freed, s.lacks(class)
 		s.mu.Unlock()
-		taken, err := s.Take(class)
-		if err == nil {
-			return taken, nil
+		if lacks == nil {
+			return
 		}
 		select {
 		case <-freed:
-		case <-late:
-			return nil, err
+		case <-time.After(lookAgain):
 		case <-ctx.Done():
-			return nil, err
 		}
 	}
 }

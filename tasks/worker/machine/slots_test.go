@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,38 +123,47 @@ func TestSlotsLeaveOneForPeople(t *testing.T) {
 	}
 }
 
-// A delivery that finds all slots taken waits in the worker's hands for a moment, and then goes round.
-func TestDeliveryWaitsForASlot(t *testing.T) {
+// Room is what Take would give, at once when a slot is released and soon when memory is.
+func TestRoomIsAwaited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewSlots(2, Memory{}, slog.New(slog.DiscardHandler))
-		for _, class := range []string{tasks.Interactive, tasks.Review} {
-			first, err := s.Take(tasks.Interactive)
-			if err != nil {
-				t.Fatal(err)
-			}
-			second, err := s.Take(tasks.Interactive)
-			if err != nil {
-				t.Fatal(err)
-			}
+		var available atomic.Int64
+		available.Store(math.MaxInt64)
+		s := NewSlots(3, Memory{Available: available.Load}, slog.New(slog.DiscardHandler))
+		awaited := func(ctx context.Context, class string) time.Duration {
 			begun := time.Now()
-			if _, err := s.Await(t.Context(), class); !errors.Is(err, errNoSlot) || time.Since(begun) != slotWait(class) {
-				t.Errorf("%s: %v after %v", class, err, time.Since(begun))
+			s.AwaitRoom(ctx, class)
+			return time.Since(begun)
+		}
+		take := func(class string) *Slot {
+			slot, err := s.Take(class)
+			if err != nil {
+				t.Fatal(err)
 			}
-			time.AfterFunc(slotWait(class)/2, first.Release)
-			begun = time.Now()
-			mine, err := s.Await(t.Context(), class)
-			if err != nil || time.Since(begun) != slotWait(class)/2 {
-				t.Fatalf("%s: %v after %v", class, err, time.Since(begun))
-			}
-			drained, drain := context.WithCancel(t.Context())
-			drain()
-			begun = time.Now()
-			if _, err := s.Await(drained, class); err == nil || time.Since(begun) != 0 {
-				t.Errorf("%s: a drain is waited for, %v", class, err)
-			}
-			mine.Release()
-			second.Release()
+			return slot
+		}
+		take(tasks.Interactive)
+		take(tasks.Review)
+		other := take(tasks.Review)
+		time.AfterFunc(time.Second, other.Release)
+		if got := awaited(t.Context(), tasks.Interactive); got != time.Second {
+			t.Errorf("room for people after %v", got)
+		}
+		people := take(tasks.Interactive)
+		time.AfterFunc(time.Second, people.Release)
+		if got := awaited(t.Context(), tasks.Background); got != time.Second {
+			t.Errorf("room for background work after %v", got)
+		}
+		available.Store(0)
+		time.AfterFunc(15*time.Second, func() { available.Store(math.MaxInt64) })
+		if got := awaited(t.Context(), tasks.Interactive); got != 2*lookAgain {
+			t.Errorf("room in memory after %v", got)
+		}
+		take(tasks.Interactive)
+		drained, drain := context.WithTimeout(t.Context(), time.Minute)
+		defer drain()
+		if got := awaited(drained, tasks.Interactive); got != time.Minute {
+			t.Errorf("a drain ends the wait after %v", got)
 		}
 	})
 }
