@@ -190,7 +190,7 @@ func (v routingCheck) add(what, remedy string, path ...string) {
 }
 
 // fullName describes the name of a repository, perhaps with a host and groups.
-var fullName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/[A-Za-z0-9._-]+$`)
+var fullName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/[A-Za-z0-9._-]+$`)
 
 // idForm describes the IDs or logins of a kind of account.
 type idForm struct {
@@ -214,7 +214,7 @@ var (
 	botID = idForm{
 		regexp.MustCompile(`^B[A-Z0-9]+$`), "the id of a bot", "write the bot_id of its messages, like B0123ABCD",
 	}
-	login = idForm{regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(\[bot\])?$`), "a login", "write it without @"}
+	login = idForm{regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\[bot\])?$`), "a login", "write it without @"}
 )
 
 // id reports an ID of another form.

@@ -24,6 +24,7 @@ channels:
   C0789: {private: true}
 people:
   ann: {slack: U1, github: ann-a}
+  ben: {github: ben_acme}
   bot: {github: "dependabot[bot]"}
 rules:
   - {tool: Bash, input: "*git push*", action: deny, reason: No.}
@@ -45,7 +46,9 @@ webhooks:
 			"acme/handbook": {Profile: ProfileRead, Results: "C0456"},
 		},
 		Channels: map[string]Channel{"C0123": {Repository: "Acme/API"}, "C0789": {Private: true}},
-		People:   map[string]Person{"ann": {Slack: "U1", GitHub: "ann-a"}, "bot": {GitHub: "dependabot[bot]"}},
+		People: map[string]Person{
+			"ann": {Slack: "U1", GitHub: "ann-a"}, "ben": {GitHub: "ben_acme"}, "bot": {GitHub: "dependabot[bot]"},
+		},
 		Rules: []Rule{
 			{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk},
 		},
@@ -407,10 +410,10 @@ func TestHostsOfRepositories(t *testing.T) {
 	t.Parallel()
 	var p Problems
 	r, _ := parseRouting(&p, "f",
-		[]byte("repositories: {GitHub.com/acme/api: {}, git.example/acme/web: {}, group/sub/api: {}}\nchannels: {C1: {repository: github.com/acme/api}}"))
+		[]byte("repositories: {GitHub.com/acme/api: {}, git.example/acme/web: {}, group/sub/api: {}, ann_acme/api: {}}\nchannels: {C1: {repository: github.com/acme/api}}"))
 	r.trimHost("github.com")
 	if got := slices.Sorted(maps.Keys(r.Repositories)); len(p) > 0 ||
-		!slices.Equal(got, []string{"acme/api", "git.example/acme/web", "group/sub/api"}) {
+		!slices.Equal(got, []string{"acme/api", "ann_acme/api", "git.example/acme/web", "group/sub/api"}) {
 		t.Errorf("got %q, %v", got, p)
 	}
 	if got := r.Channels["C1"].Repository; got != "acme/api" {

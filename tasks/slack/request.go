@@ -36,7 +36,7 @@ type reader struct{ address *regexp.Regexp }
 
 // The forms of URLs and names on GitHub. Its own pages have URLs of the form owner/name, too.
 const (
-	ownerForm = `[A-Za-z0-9][A-Za-z0-9-]{0,38}`
+	ownerForm = `[A-Za-z0-9][A-Za-z0-9_-]{0,38}`
 	nameForm  = `[A-Za-z0-9._-]{1,100}`
 )
 

@@ -60,6 +60,7 @@ func TestReadRequest(t *testing.T) {
 		"myrepo=acme/api":                               {prompt: "myrepo=acme/api"},
 		"see https://github.com/acme/api":               {repo: "acme/api"},
 		"see github.com/acme/api.git.":                  {repo: "acme/api"},
+		"see https://github.com/ann_acme/api":           {repo: "ann_acme/api"},
 		"see (https://github.com/acme/api)":             {repo: "acme/api"},
 		"see https://www.GitHub.com/acme/api/blob/x/y":  {repo: "acme/api"},
 		"see https://github.com/acme/api/tree/dev":      {repo: "acme/api", ref: "dev"},
