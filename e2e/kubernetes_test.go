@@ -209,7 +209,7 @@ func TestPodsAreFound(t *testing.T) {
 		}
 		variable := map[string]string{"errand-enqueue": "ERRAND_HTTP_ADDR", "errand-worker": "ERRAND_WORKER_ADDR"}[name]
 		if !slices.ContainsFunc(container.Env, func(v corev1.EnvVar) bool {
-			return v.Name == variable && v.Value == fmt.Sprint("0.0.0.0:", port.ContainerPort)
+			return v.Name == variable && v.Value == fmt.Sprint(":", port.ContainerPort)
 		}) {
 			t.Errorf("%s: %s is not the port of its probes", name, variable)
 		}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -444,6 +445,8 @@ func TestSchemaRefuses(t *testing.T) {
 		"settings: {SLACK_BOT_TOKEN: xoxb}":       "SLACK_BOT_TOKEN",
 		"worker: {env: {REDIS_URL: x}}":           "REDIS_URL",
 		"worker: {env: {ERRAND_SANDBOX: none}}":   "ERRAND_SANDBOX",
+		"worker: {env: {ERRAND_WORKER_URL: x}}":   "ERRAND_WORKER_URL",
+		"settings: {ERRAND_POOL: gpu}":            "ERRAND_POOL",
 		"worker: {isolation: none}":               "isolation",
 		"sandbox: {seccompProfile: {type: none}}": "type",
 		"pools: []":                                 "pools",
@@ -464,6 +467,46 @@ func TestSchemaRefuses(t *testing.T) {
 		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want a refusal of %s", text, err, want)
 		}
+	}
+}
+
+// A run that fills the disk is ended before Kubernetes evicts the pod with all its runs.
+func TestRunsFitTheDisk(t *testing.T) {
+	t.Parallel()
+	const slots, logs = 4, 5e9 // by default
+	pod := load(t, nil).pods()["Deployment errand-worker"].Spec
+	number := func(name string) float64 {
+		n, err := strconv.ParseFloat(variable(pod, name), 64)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return n
+	}
+	runs := slots * number("ERRAND_RUN_DISK_GB") * (1 << 30)
+	for _, v := range pod.Volumes {
+		if v.EmptyDir == nil {
+			continue
+		}
+		need := runs
+		if v.Name == "state" {
+			need += number("ERRAND_KEEP_CLONES_GB")*1e9 + logs
+		}
+		if room := v.EmptyDir.SizeLimit.AsApproximateFloat64(); room <= need {
+			t.Errorf("%s has room for %.0f bytes, want more than %.0f", v.Name, room, need)
+		}
+	}
+}
+
+// With IPv6 an address in a URL is in brackets, and 0.0.0.0 is no address of the pod.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	pods := load(t, map[string]any{"worker": map[string]any{"url": "http://[$(POD_IP)]:8081"}}).pods()
+	worker, door := pods["Deployment errand-worker"].Spec, pods["Deployment errand-enqueue"].Spec
+	got := []string{
+		variable(door, "ERRAND_HTTP_ADDR"), variable(worker, "ERRAND_WORKER_ADDR"), variable(worker, "ERRAND_WORKER_URL"),
+	}
+	if want := []string{":8080", ":8081", "http://[$(POD_IP)]:8081"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

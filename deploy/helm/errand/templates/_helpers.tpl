@@ -171,10 +171,10 @@ spec:
         - {name: ERRAND_POOL, value: {{ quote $pool.name }}}
         - {name: ERRAND_SANDBOX, value: {{ eq $pool.isolation "shared" | ternary "none" "auto" }}}
         # For the probes, and for front doors that fetch logs. Only /livez and /readyz need no token.
-        - {name: ERRAND_WORKER_ADDR, value: "0.0.0.0:8081"}
+        - {name: ERRAND_WORKER_ADDR, value: ":8081"}
         - name: POD_IP
           valueFrom: {fieldRef: {fieldPath: status.podIP}}
-        - {name: ERRAND_WORKER_URL, value: "http://$(POD_IP):8081"} # with IPv6: http://[$(POD_IP)]:8081
+        - {name: ERRAND_WORKER_URL, value: {{ quote $pool.url }}}
         {{- include "errand.variables" $pool.env | trim | nindent 8 }}
       ports:
         - {name: probes, containerPort: 8081}
