@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -339,16 +340,40 @@ func (f *Forge) RateLimit(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Explain is RateLimit for calls on behalf of people: a permanent failure becomes a *forge.RefusedError that tells
-// them what to do.
+// messages returns GitHub's words for why it refused a request.
+func messages(err error) string {
+	e, ok := errors.AsType[*github.ErrorResponse](err)
+	if !ok {
+		return ""
+	}
+	list := []string{e.Message}
+	for _, one := range e.Errors {
+		switch {
+		case one.Message != "":
+			list = append(list, one.Message)
+		case one.Field != "":
+			list = append(list, one.Field+" is "+one.Code)
+		}
+	}
+	return strings.TrimRight(strings.Join(list, ": "), ".")
+}
+
+// missing says why a call failed where GitHub itself does not.
+const missing = "it does not exist, or errand has no access to it"
+
+// Explain is RateLimit for calls on behalf of people: a permanent failure becomes a *forge.RefusedError with GitHub's
+// words, such as those about a list of permitted addresses, which nobody could guess.
 func (f *Forge) Explain(what string, err error) error {
 	switch {
 	case StatusCode(err) == http.StatusUnauthorized:
 		return &forge.RefusedError{Sentence: "GitHub does not accept errand's credentials. An " +
 			"operator has to renew them (" + what + ")."}
 	case Permanent(err):
-		return &forge.RefusedError{Sentence: "GitHub did not let errand " +
-			what + ": it does not exist, or errand has no access to it."}
+		why := cmp.Or(untrusted.Line(messages(err), 300), missing)
+		if StatusCode(err) == http.StatusNotFound {
+			why = missing
+		}
+		return &forge.RefusedError{Sentence: "GitHub did not let errand " + what + ": " + why + "."}
 	}
 	return f.RateLimit(what, err)
 }

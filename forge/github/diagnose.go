@@ -30,15 +30,15 @@ func (f *Forge) Diagnose(ctx context.Context) []doctor.Finding {
 
 // unreachable is the finding when GitHub does not say who errand is.
 func unreachable(err error, credential, remedy string) doctor.Finding {
-	if StatusCode(err) == http.StatusUnauthorized {
-		return doctor.Finding{
-			What: "GitHub refuses " + credential, Why: "errand can neither read nor write anything.",
-			Remedy: remedy, Fatal: true,
-		}
+	f := doctor.Finding{What: "GitHub refuses " + credential, Why: Complaint(err) + ".", Remedy: remedy, Fatal: true}
+	switch code := StatusCode(err); {
+	case code == http.StatusUnauthorized:
+	case code == 0 || code >= http.StatusInternalServerError:
+		f.What, f.Why, f.Remedy = "GitHub does not answer", err.Error(), doctor.Unreachable(err, "GITHUB_API_URL")
+	default:
+		f.What, f.Remedy = "GitHub refuses errand", "Do what it says, or correct GITHUB_API_URL."
 	}
-	return doctor.Finding{
-		What: "GitHub does not answer", Why: err.Error(), Remedy: "Check the network and GITHUB_API_URL.", Fatal: true,
-	}
+	return f
 }
 
 // expiry is how long before its end a token is reported.

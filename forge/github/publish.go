@@ -40,7 +40,7 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 	}
 	gh, err := f.Client(ctx, p.Repo, 0)
 	if err != nil {
-		return forge.PullRequestRef{}, f.explainPublish("reach "+p.Repo, err)
+		return forge.PullRequestRef{}, f.Explain("reach "+p.Repo, err)
 	}
 	b := publication{Proposal: p, gh: gh}
 	b.owner, b.name = f.split(p.Repo)
@@ -49,7 +49,7 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 		err = b.update(ctx, pr)
 	}
 	if err != nil {
-		return forge.PullRequestRef{}, f.explainPublish("open a pull request in "+p.Repo, err)
+		return forge.PullRequestRef{}, f.Explain("open a pull request in "+p.Repo, err)
 	}
 	return forge.PullRequestRef{Number: pr.GetNumber(), URL: pr.GetHTMLURL(), Draft: pr.GetDraft()}, nil
 }
@@ -74,33 +74,6 @@ func (f *Forge) findOrCreate(ctx context.Context, b publication) (*github.PullRe
 			"err", err)
 	}
 	return pr, nil
-}
-
-// explainPublish is like Explain, but quotes GitHub's reason for rejecting an invalid request.
-func (f *Forge) explainPublish(what string, err error) error {
-	if _, limited := RetryAfter(err); StatusCode(err) == http.StatusUnprocessableEntity && !limited {
-		return &forge.RefusedError{Sentence: "GitHub did not let errand " + what + ": " +
-			untrusted.Line(messages(err), 300) + "."}
-	}
-	return f.Explain(what, err)
-}
-
-// messages returns GitHub's words for why it refused a request.
-func messages(err error) string {
-	e, ok := errors.AsType[*github.ErrorResponse](err)
-	if !ok {
-		return ""
-	}
-	list := []string{e.Message}
-	for _, one := range e.Errors {
-		switch {
-		case one.Message != "":
-			list = append(list, one.Message)
-		case one.Field != "":
-			list = append(list, one.Field+" is "+one.Code)
-		}
-	}
-	return strings.TrimRight(strings.Join(list, ": "), ".")
 }
 
 // publication is one pull request to create or update.

@@ -251,7 +251,14 @@ func TestPublishRefused(t *testing.T) {
 	}{
 		"no access": {createPull, githubfake.Failure{
 			Status: 403, Body: `{"message":"Resource not accessible by personal access token"}`,
-		}, false, "did not let errand open a pull request in acme/api"},
+		}, false, "did not let errand open a pull request in acme/api: Resource not accessible by personal access token."},
+		"list of permitted addresses": {listPulls, githubfake.Failure{
+			Status: 403, Body: `{"message":"Your IP address is not permitted to access this resource."}`,
+		}, false, "in acme/api: Your IP address is not permitted to access this resource."},
+		"gone": {listPulls, githubfake.Failure{
+			Status: 404, Body: `{"message":"Not Found"}`,
+		}, false, "in acme/api: it does not exist, or errand has no access to it."},
+		"no words":  {listPulls, githubfake.Failure{Status: 403, Body: `<html>`}, false, "it does not exist, or errand has"},
 		"bad token": {listPulls, githubfake.Failure{Status: 401}, false, "does not accept errand's credentials"},
 		"no commits": {createPull, githubfake.Failure{
 			Status: 422,

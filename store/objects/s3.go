@@ -102,7 +102,8 @@ func encryption(kind, key string) (encrypt.ServerSide, error) {
 // Shared implements Bucket.
 func (s *S3) Shared() bool { return true }
 
-// Check writes, reads and deletes a small value. If that fails, remedy says what an operator can do.
+// Check writes, reads and deletes a small value. If S3 refuses that, remedy says what an operator can do; it is empty
+// if S3 cannot be reached.
 func (s *S3) Check(ctx context.Context) (remedy string, err error) {
 	key := "check/" + randomName()
 	if err = s.Put(ctx, key, strings.NewReader("errand"), 6); err == nil {
@@ -119,10 +120,10 @@ func (s *S3) Check(ctx context.Context) (remedy string, err error) {
 	case minio.AccessDenied:
 		remedy = fmt.Sprintf("Allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:AbortMultipartUpload on %s/%s*.",
 			s.bucket, s.prefix)
-	case minio.InvalidAccessKeyID, minio.SignatureDoesNotMatch:
-		remedy = "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+	case "":
+		// the caller knows what to do about the network
 	default:
-		remedy = "Check that the endpoint of ERRAND_OBJECTS is right and can be reached."
+		remedy = "Correct what it names: ERRAND_OBJECTS, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or the clock."
 	}
 	return remedy, err
 }

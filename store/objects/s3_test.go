@@ -3,6 +3,9 @@ package objects_test
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -59,10 +62,27 @@ func TestS3NamesTheRemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if remedy, err := b.(*objects.S3).Check(t.Context()); err == nil ||
-		!strings.Contains(remedy, "Check AWS_ACCESS_KEY_ID") {
+		!strings.Contains(remedy, "AWS_ACCESS_KEY_ID") {
 		t.Errorf("wrong secret: %v: %s", err, remedy)
 	} else if strings.Contains(err.Error(), "wrong") {
 		t.Errorf("the error has the secret: %v", err)
+	}
+}
+
+// What S3 refuses for a reason that is not listed is not a matter of the network.
+func TestS3RefusesForAnotherReason(t *testing.T) {
+	s3 := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "<Error><Code>RequestTimeTooSkewed</Code><Message>The clocks differ.</Message></Error>")
+	}))
+	b := openS3(t, s3.URL, "")
+	if remedy, err := b.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "The clocks differ.") ||
+		!strings.Contains(remedy, "clock") {
+		t.Errorf("%v: %s", err, remedy)
+	}
+	s3.Close()
+	if remedy, err := b.Check(t.Context()); err == nil || remedy != "" {
+		t.Errorf("unreachable: %v: %s", err, remedy)
 	}
 }
 

@@ -73,6 +73,10 @@ func TestExamineToken(t *testing.T) {
 		},
 		"revoked": {&githubfake.Failure{Status: 401}, []string{"! GitHub refuses the token"}},
 		"away":    {&githubfake.Failure{Status: 502}, []string{"! GitHub does not answer"}},
+		"from elsewhere": {
+			&githubfake.Failure{Status: 403, Body: `{"message": "Your address is not permitted."}`},
+			[]string{"! GitHub refuses errand"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

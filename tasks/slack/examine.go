@@ -34,7 +34,7 @@ func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 		}}
 	case err != nil:
 		return []doctor.Finding{{
-			What: "Slack does not answer", Why: err.Error(), Remedy: "Check the network and SLACK_API_URL.",
+			What: "Slack does not answer", Why: err.Error(), Remedy: doctor.Unreachable(err, "SLACK_API_URL"),
 			Fatal: true,
 		}}
 	}

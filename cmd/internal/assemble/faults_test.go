@@ -139,6 +139,15 @@ var faults = map[string]fault{
 		b.set("requirepass", "another")
 		return func() { b.set("requirepass", password) }
 	}},
+	"it refuses for another reason": {"Redis refuses requests: ERR DB index is out of range", true, func(b *broken) func() {
+		good := maps.Clone(b.settings)
+		b.settings["REDIS_URL"] += "?db=99"
+		return func() { maps.Copy(b.settings, good) }
+	}},
+	"it is a cluster": {"Redis is a cluster", false, func(b *broken) func() {
+		b.memory.SetError("MOVED 3999 10.0.0.5:6379")
+		return func() { b.memory.SetError("") }
+	}},
 	"its certificate has expired": {"Redis' certificate has expired", false, func(b *broken) func() {
 		good := []any{
 			"tls-cert-file", b.settings["ERRAND_REDIS_CERT_FILE"], "tls-key-file", b.settings["ERRAND_REDIS_KEY_FILE"],
@@ -172,7 +181,7 @@ func TestFaultsOfRedis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &broken{T: t, settings: map[string]string{}}
-			b.start(strings.Contains(name, "restart"))
+			b.start(strings.Contains(name, "restart") || strings.Contains(name, "cluster"))
 			if strings.Contains(name, "certificate") {
 				b.useTLS()
 			}

@@ -171,6 +171,8 @@ func (p *Parts) explain(err error) (what, remedy string) {
 		return "Redis refuses writes", "Ask /readyz of a front door for the reason: memory, disk or replicas."
 	case invalid.Reason == x509.Expired && invalid.Cert != nil || is("certificate has expired or is not yet valid"):
 		return "Redis' certificate has expired", "Renew it, or correct the clock of this machine."
+	case is("MOVED ", "CLUSTERDOWN ", "CROSSSLOT "): // a part of it may work, and MOVED has an address
+		return "Redis is a cluster", "Run a single Redis, with replicas if need be."
 	case is("LOADING "):
 		return "Redis is loading its data", "Wait."
 	case unknown || is("certificate signed by unknown authority"):
@@ -196,6 +198,10 @@ func (p *Parts) explain(err error) (what, remedy string) {
 		return "the Sentinels refuse a command", "Give their user the rights in docs/redis.md."
 	case sentinels && is("redis: nil"):
 		return "the Sentinels do not know the master", "Correct master in REDIS_URL."
+	}
+	if said, reply := errors.AsType[redis.Error](err); reply {
+		return "Redis refuses requests: " + said.Error(),
+			"Correct what it names, such as the database in REDIS_URL."
 	}
 	return "Redis does not answer", "Check that Redis runs and that REDIS_URL is right: rediss:// only if it uses TLS."
 }

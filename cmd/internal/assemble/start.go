@@ -323,7 +323,7 @@ func (p *Parts) checkObjects(ctx context.Context) []doctor.Finding {
 	if remedy, err := s3.Check(ctx); err != nil {
 		found.Why = "Large sessions, checkpoints and logs cannot be saved or read: " +
 			strings.TrimSuffix(err.Error(), ".") + "."
-		found.Remedy = remedy
+		found.Remedy = cmp.Or(remedy, doctor.Unreachable(err, "the endpoint in ERRAND_OBJECTS"))
 	}
 	return []doctor.Finding{found}
 }
