@@ -75,7 +75,7 @@ const minSigningSecret = 16
 
 // Read returns a secret that signs requests. The error shows nothing of it.
 func (e EnvReference) Read(getenv func(string) string) (Secret, error) {
-	secret := trimmed(getenv(e.Variable()))
+	secret := strings.TrimSpace(getenv(e.Variable()))
 	switch {
 	case secret == "":
 		return "", fmt.Errorf("the variable %s is not set", e.Variable())

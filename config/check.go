@@ -24,8 +24,10 @@ var checks = map[string]func(p *Problems, s setting, bound string){
 // check validates each value independently of the role.
 func (c *Config) check(p *Problems) {
 	all := c.settings()
-	checkSecrets(p, all)
-	c.Redis.URL.check(p)
+	checkTexts(p, all)
+	if !p.Has("REDIS_URL") {
+		c.Redis.URL.check(p)
+	}
 	// Detect swapped Slack tokens. No other form is checked, so that fakes may use any tokens.
 	if strings.HasPrefix(c.Slack.BotToken.Reveal(), "xapp-") {
 		p.add("SLACK_BOT_TOKEN", "must be the bot token (xoxb-…), not the app-level token", "")
@@ -81,19 +83,15 @@ func checkLimit(p *Problems, s setting, bound string) {
 	}
 }
 
-// checkSecrets refuses copied blanks, and the placeholder that -print-config prints. Line ends around a secret are
-// already gone.
-func checkSecrets(p *Problems, all []setting) {
+// checkTexts refuses quotation marks that no shell has removed, and the placeholder that -print-config prints.
+func checkTexts(p *Problems, all []setting) {
 	for _, s := range all {
-		var value string
-		switch v := s.value.(type) {
-		case Secret:
-			value = v.Reveal()
-		case RedisURL:
-			value = v.Reveal()
+		if s.field.Kind() != reflect.String {
+			continue
 		}
-		if strings.TrimSpace(value) != value {
-			p.add(s.name, "begins or ends with white space", "remove it")
+		value := s.field.String()
+		if len(value) > 1 && strings.ContainsAny(value[:1], `"'`) && value[0] == value[len(value)-1] {
+			p.add(s.name, "is in quotation marks", "remove them: docker --env-file and kubectl make them a part of it")
 		}
 		if strings.Contains(value, redacted) {
 			p.add(s.name, "contains the placeholder "+redacted, "replace it by the value")
@@ -274,6 +272,11 @@ func (c *Config) checkGitHub(p *Problems, role Role) {
 		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured",
 			"set it to the webhook's secret, or GITHUB_POLL=20s where GitHub cannot reach errand, or unset the other "+
 				"GITHUB_ credentials to disable GitHub")
+	}
+	if (g.URL == "https://github.com") != (g.APIURL == "https://api.github.com/") && !p.Has("GITHUB_URL") &&
+		!p.Has("GITHUB_API_URL") {
+		p.add("GITHUB_URL", "and GITHUB_API_URL are of different servers, and both would get the credential",
+			"set both, like https://ghe.example.com and https://ghe.example.com/api/v3/, or none")
 	}
 	if g.Poll > 0 && g.Poll < minPoll {
 		p.add("GITHUB_POLL", "is less than 10s",

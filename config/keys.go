@@ -1,29 +1,19 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 )
 
-// People set secrets from files, whose final line end they do not see, and keys from files of other systems.
-
-// trimmed returns the value of a secret without what surrounds it in a file: line ends, and around a text of several
-// lines all white space.
-func trimmed(value string) string {
-	value = strings.Trim(value, "\r\n")
-	if strings.Contains(value, "\n") {
-		return strings.TrimSpace(value)
-	}
-	return value
-}
-
 // keyLineEnds are the ways in which a variable has the line ends of a key. A file of variables may have none.
 var keyLineEnds = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", "\r\n", "\n")
 
-// readKey replaces the value of a variable by its private key, without white space around it. The value is the key
-// itself, or the absolute path of its file, which is returned.
+// readKey replaces the value of a variable by its private key, without white space and quotation marks around it. The
+// value is the key itself, or the absolute path of its file, which is returned.
 func readKey(p *Problems, read readFunc, name string, value *Secret) (file string) {
-	text := strings.TrimSpace(keyLineEnds.Replace(value.Reveal()))
+	text := strings.Trim(keyLineEnds.Replace(value.Reveal()), "\"' \t\n") // docker --env-file keeps quotation marks
 	*value = ""
 	switch {
 	case text == "":
@@ -42,4 +32,12 @@ func readKey(p *Problems, read readFunc, name string, value *Secret) (file strin
 			"set it to the path, or to the content of the file, with \\n for line ends if it must be one line")
 	}
 	return ""
+}
+
+// reason returns a file system error without the path, which may be a key by mistake.
+func reason(err error) string {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err
+	}
+	return err.Error()
 }

@@ -15,10 +15,12 @@ func TestSecretsFromFiles(t *testing.T) {
 		"in one line, of Windows": strings.ReplaceAll(key, "\n", `\r\n`),
 		"in one line that ends":   strings.ReplaceAll(key, "\n", `\n`) + "\n",
 		"with blanks around it":   "\n  " + key + "  \n",
+		"in quotation marks":      "'" + strings.ReplaceAll(key, "\n", `\n`) + "'",
 	} {
 		vars := map[string]string{
 			"REDIS_URL": "redis://:hush@h:6379/0\n", "SLACK_BOT_TOKEN": "xoxb-1\r\n", "ANTHROPIC_API_KEY": "k\n",
-			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": written, "GITHUB_WEBHOOK_SECRET": "w\n",
+			"GITHUB_APP_ID": "1\r\n", "ERRAND_SANDBOX": "bwrap\r", "ERRAND_WORKER_URL": "http://h:1\n",
+			"GITHUB_APP_PRIVATE_KEY": written, "GITHUB_WEBHOOK_SECRET": "w\n",
 			"ERRAND_SIGNING_KEY": written,
 		}
 		c, err := load(getenv(vars), machine(t, nil), RoleWorker)

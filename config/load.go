@@ -53,11 +53,7 @@ func parse(p *Problems, getenv func(string) string) Config {
 	values := map[string]string{}
 	var given []string
 	for _, s := range c.settings() {
-		value := getenv(s.name)
-		switch s.value.(type) {
-		case Secret, RedisURL:
-			value = trimmed(value)
-		}
+		value := strings.TrimSpace(getenv(s.name)) // a file of variables may have line ends of another system
 		if value == "" {
 			continue
 		}
@@ -191,14 +187,6 @@ func keyLines(key Secret) []string {
 		}
 	}
 	return all
-}
-
-// reason returns a file system error without the path, which may be a key by mistake.
-func reason(err error) string {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err
-	}
-	return err.Error()
 }
 
 // absolute returns the path absolute and clean.

@@ -71,7 +71,7 @@ func TestRightsNeedGitHub(t *testing.T) {
 	t.Parallel()
 	const problem = "errand.yaml: slack.unmapped limits people by their rights on GitHub, which is not configured; set GITHUB_APP_ID or GITHUB_TOKEN (docs/connect.md), or remove it"
 	const unproven = "errand.yaml: slack.link lets people prove their account by a login at GitHub, which is not configured; set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL (docs/slack.md), or remove it"
-	hub := GitHub{Token: "t", WebhookSecret: "s", URL: "https://github.com"}
+	hub := GitHub{Token: "t", WebhookSecret: "s", URL: "https://github.com", APIURL: "https://api.github.com/"}
 	const login = "roles: [{role: viewer, people: [a]}], login: {client_id: c, issuer: "
 	for text, tc := range map[string]struct {
 		unmapped policy.Unmapped

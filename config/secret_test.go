@@ -80,15 +80,15 @@ func TestProblemsNeverShowSecrets(t *testing.T) {
 		"REDIS_URL":              "redis://:hush:hush#@h:6379",
 		"SLACK_BOT_TOKEN":        "xapp-hush",
 		"SLACK_APP_TOKEN":        "xoxb-hush",
-		"SLACK_SIGNING_SECRET":   " hush ",
+		"SLACK_SIGNING_SECRET":   "'hush'",
 		"SLACK_API_URL":          "https://u:hush@slack.com",
 		"GITHUB_URL":             "https://ghe?token=hush",
 		"GITHUB_API_URL":         "hush",
 		"ANTHROPIC_BASE_URL":     "http://:hush%@[",
 		"GITHUB_APP_PRIVATE_KEY": "hush",
 		"ERRAND_SIGNING_KEY":     "hush hush ",
-		"GITHUB_WEBHOOK_SECRET":  "hush\t",
-		"ANTHROPIC_API_KEY":      "hush \n",
+		"GITHUB_WEBHOOK_SECRET":  `"hush"`,
+		"ANTHROPIC_API_KEY":      "'hush'\n",
 		"ERRAND_CONSOLE_TOKEN":   "[redacted]hush",
 	} {
 		t.Run(name, func(t *testing.T) {

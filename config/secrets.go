@@ -63,10 +63,7 @@ func (r Repository) ReadSecrets(
 		var err error
 		switch {
 		case kind == "env":
-			if data = []byte(trimmed(getenv(from))); len(data) == 0 {
-				err = fmt.Errorf("the variable %s is not set", from)
-			}
-			s.Value = Secret(data)
+			data = []byte(getenv(from))
 		case kind == "command" && run == nil:
 			continue
 		case kind == "command":
@@ -74,12 +71,10 @@ func (r Repository) ReadSecrets(
 		default:
 			data, err = readFile(from)
 		}
-		if kind != "env" {
-			if data = bytes.TrimSpace(data); err == nil && len(data) == 0 {
-				err = fmt.Errorf("the %s gives no text", kind)
-			}
-			s.Value = Secret(data)
+		if data = bytes.TrimSpace(data); err == nil && len(data) == 0 {
+			err = fmt.Errorf("%s gives no text", s.From)
 		}
+		s.Value = Secret(data)
 		if err != nil {
 			wrong, s.Value = errors.Join(wrong, fmt.Errorf("read secret %s: %w", name, err)), ""
 		}

@@ -44,7 +44,7 @@ func TestReadSecrets(t *testing.T) {
 	r.Secrets["THREE"], r.Secrets["FOUR"] = RepositorySecret{From: "env:B"}, RepositorySecret{From: "file:/c"}
 	got, err := read(nil)
 	if len(got) != 3 || !errors.Is(err, os.ErrNotExist) ||
-		!strings.Contains(err.Error(), "read secret THREE: the variable B is not set") {
+		!strings.Contains(err.Error(), "read secret THREE: env:B gives no text") {
 		t.Error(got, err)
 	}
 }

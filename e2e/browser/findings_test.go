@@ -64,7 +64,8 @@ func (c *console) theReviewed() string {
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, "GITHUB_TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz",
-		"GITHUB_WEBHOOK_SECRET=it-is-a-secret-of-the-webhook", "GITHUB_API_URL=http://127.0.0.1:9/")
+		"GITHUB_WEBHOOK_SECRET=it-is-a-secret-of-the-webhook", "GITHUB_API_URL=http://127.0.0.1:9/",
+		"GITHUB_URL=http://127.0.0.1:9")
 	id := c.theReviewed()
 	for _, l := range looks {
 		tb := c.tab(t)

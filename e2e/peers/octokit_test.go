@@ -45,8 +45,8 @@ func TestOctokit(t *testing.T) {
 	t.Cleanup(hub.Close)
 	base := run(t, []string{
 		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console,
-		"REDIS_URL=" + redistest.Start(t), "GITHUB_API_URL=" + hub.APIURL(), "GITHUB_TOKEN=ghp_test",
-		"GITHUB_WEBHOOK_SECRET=github-secret",
+		"REDIS_URL=" + redistest.Start(t), "GITHUB_API_URL=" + hub.APIURL(), "GITHUB_URL=" + hub.URL(),
+		"GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
 	}, "errand listens at", filepath.Join("..", "..", "bin", "enqueue"), "serve")
 
 	var got strings.Builder
@@ -216,8 +216,8 @@ func TestOctokitIssues(t *testing.T) {
 		}
 		for i, payload := range e.Examples {
 			// A separate fleet: the examples are about the same issue.
-			base := door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_TOKEN=ghp_test",
-				"GITHUB_WEBHOOK_SECRET=github-secret")
+			base := door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_URL="+hub.URL(),
+				"GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret")
 			for _, place := range []string{"issue", "comment"} {
 				if o := dig(payload, place); o != nil {
 					o["body"] = "@errand why?"

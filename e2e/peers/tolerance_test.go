@@ -296,7 +296,8 @@ func TestToleranceOfGitHub(t *testing.T) {
 	}
 	open := func(t *testing.T) string {
 		t.Helper()
-		return door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret")
+		return door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_URL="+hub.URL(), "GITHUB_TOKEN=ghp_test",
+			"GITHUB_WEBHOOK_SECRET=github-secret")
 	}
 	tolerate(t, payloads, open, func(t *testing.T, base, id string, r recorded) (int, string) {
 		t.Helper()

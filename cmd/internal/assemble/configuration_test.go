@@ -48,7 +48,7 @@ mcp:
 	env := map[string]string{
 		"REDIS_URL": redisURL, "ERRAND_CONFIG": file, "GITHUB_APP_ID": "1", "ERRAND_STATE_DIR": t.TempDir(),
 		"ERRAND_RUN_LIMIT": "1h",
-		"SLACK_API_URL":    "http://127.0.0.1:1", "GITHUB_API_URL": "http://127.0.0.1:1",
+		"SLACK_API_URL":    "http://127.0.0.1:1", "GITHUB_API_URL": "http://127.0.0.1:1", "GITHUB_URL": "http://127.0.0.1:1",
 	}
 	for _, s := range (config.Config{}).Settings() {
 		if s.Secret {

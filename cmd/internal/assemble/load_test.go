@@ -140,7 +140,7 @@ func TestLoadReadsSecrets(t *testing.T) {
 	}
 	delete(env, "WIRE_B")
 	if _, err := Load(func(name string) string { return env[name] }, config.RoleStandalone); err == nil ||
-		!strings.Contains(err.Error(), "read secret B: the variable WIRE_B is not set") {
+		!strings.Contains(err.Error(), "read secret B: env:WIRE_B gives no text") {
 		t.Errorf("without a value: %v", err)
 	}
 	delete(env, "ANTHROPIC_API_KEY")
