@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/display"
+	"github.com/errand-fleet/errand/internal/doctor"
 )
 
 const defaultAddr = "127.0.0.1:8080"
@@ -32,6 +33,7 @@ const maxProblem = 8 << 20
 type apiClient struct {
 	base  string // http://host:port, without a trailing slash
 	token string
+	saved bool // by `enqueue login`
 	http  *http.Client
 	pause time.Duration // before the first reconnection of a follower
 }
@@ -96,19 +98,27 @@ func (c *apiClient) open(ctx context.Context, request string, body any, header .
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil,
-			fmt.Errorf("connection to %s refused: is `enqueue serve` or `worker -standalone` running there? Set "+
-				"ERRAND_HTTP_ADDR to its address", c.base)
+			fmt.Errorf("connection to %s refused: is `enqueue serve` or `worker -standalone` running there? "+
+				"Otherwise %s", c.base, c.remedy("ERRAND_HTTP_ADDR to its address"))
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("%s does not answer in time; check ERRAND_HTTP_ADDR", c.base)
+		return nil, fmt.Errorf("%s does not answer in time; check that address", c.base)
 	case errors.Is(err, context.Canceled):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("connect to errand: %w; check ERRAND_HTTP_ADDR", err)
+		return nil, fmt.Errorf("connect to errand: %w. %s", err, doctor.Unreachable(err, "that address"))
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
 		defer resp.Body.Close()
 		return nil, c.responseError(resp)
 	}
 	return resp, nil
+}
+
+// remedy says how to use another address or token, which are set by a variable or saved.
+func (c *apiClient) remedy(variable string) string {
+	if c.saved {
+		return "log in again with `enqueue login URL`"
+	}
+	return "set " + variable
 }
 
 // apiError is an error response. A retry helps only if its status is 5xx.
@@ -129,7 +139,7 @@ func (c *apiClient) responseError(resp *http.Response) error {
 		text = "the server requires a token: set ERRAND_CONSOLE_TOKEN to the server's value (`worker " +
 			"-standalone` prints one if none is set)"
 	case resp.StatusCode == http.StatusUnauthorized:
-		text = "the server refused the token: set ERRAND_CONSOLE_TOKEN to the server's value"
+		text = "the server refused the token: " + c.remedy("ERRAND_CONSOLE_TOKEN to the server's value")
 	case json.Unmarshal(b, &problem) == nil && problem.Title != "":
 		text = display.Line(problem.Title + ": " + problem.Detail)
 	}

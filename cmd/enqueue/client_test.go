@@ -25,15 +25,15 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}{
 		"nobody there": {
 			"list", nobody, "x",
-			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
+			"is `enqueue serve` or `worker -standalone` running there? Otherwise set ERRAND_HTTP_ADDR",
 		},
 		"nobody to chat": {
 			"chat --follow hello", nobody, "x",
-			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
+			"is `enqueue serve` or `worker -standalone` running there? Otherwise set ERRAND_HTTP_ADDR",
 		},
 		"nobody to log": {
 			"logs -f " + id, nobody, "x",
-			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
+			"is `enqueue serve` or `worker -standalone` running there? Otherwise set ERRAND_HTTP_ADDR",
 		},
 		"no token": {"list", f.server.URL, "", "the server requires a token: set ERRAND_CONSOLE_TOKEN"},
 		"wrong token": {

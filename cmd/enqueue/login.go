@@ -20,27 +20,37 @@ import (
 type access struct {
 	URL   string `json:"url"`
 	Token string `json:"token"`
+	saved bool   // by `enqueue login`
 }
 
 // client returns a client of the front door.
-func (a access) client() (*apiClient, error) { return newAPIClient(a.URL, a.Token) }
+func (a access) client() (*apiClient, error) {
+	c, err := newAPIClient(a.URL, a.Token)
+	if err == nil {
+		c.saved = a.saved
+	}
+	return c, err
+}
 
 // access returns how to reach the front door: by the environment, by what `enqueue login` saved, or by the .env of the
 // current directory. The last comes last because the directory may be a stranger's repository.
 func (t *terminal) access() (access, error) {
-	own := access{t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")}
+	own := access{URL: t.getenv("ERRAND_HTTP_ADDR"), Token: t.getenv("ERRAND_CONSOLE_TOKEN")}
 	if own != (access{}) {
 		return own, nil
 	}
 	saved, err := t.savedAccess()
 	if err != nil || saved != (access{}) {
+		saved.saved = true
 		return saved, err
 	}
 	file, err := godotenv.Read(filepath.Join(t.dir, ".env"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return access{}, fmt.Errorf("read .env: %w", err)
 	}
-	return access{cmp.Or(file["ERRAND_HTTP_ADDR"], file["ERRAND_PUBLIC_URL"]), file["ERRAND_CONSOLE_TOKEN"]}, nil
+	return access{
+		URL: cmp.Or(file["ERRAND_HTTP_ADDR"], file["ERRAND_PUBLIC_URL"]), Token: file["ERRAND_CONSOLE_TOKEN"],
+	}, nil
 }
 
 // loginFile is where `enqueue login` keeps the access, below the user's directory for configuration.
@@ -86,7 +96,7 @@ func loginCommand(t *terminal) *cobra.Command {
 		if err != nil {
 			return usageError{err}
 		}
-		a := access{args[0], token}
+		a := access{args[0], token, true}
 		client, err := a.client()
 		if err != nil {
 			return usageError{err}

@@ -28,7 +28,7 @@ func TestLogin(t *testing.T) {
 	file := filepath.Join(f.env["HOME"], ".config", "errand", "login.json")
 
 	if code, _, errs := f.runWith("wrong\n", "login", "http://"+addr); code != 1 ||
-		!strings.Contains(errs, "the server refused the token") {
+		!strings.Contains(errs, "the server refused the token: log in again") {
 		t.Errorf("a wrong token: exit %d: %s", code, errs)
 	}
 	if code, _, errs := f.runWith("", "login", "http://"+addr); code != 2 ||
@@ -47,6 +47,12 @@ func TestLogin(t *testing.T) {
 	}
 	if code, out, errs := f.run("show", id); code != 0 || !strings.Contains(out, display.TaskID(id)) {
 		t.Errorf("after the login: exit %d: %s", code, errs)
+	}
+	if err := os.WriteFile(file, []byte(`{"url":"http://`+addr+`","token":"revoked"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := f.run("list"); code != 1 || !strings.Contains(errs, "refused the token: log in again") {
+		t.Errorf("a saved token that was revoked: exit %d: %s", code, errs)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(file)); len(left) != 1 {
 		t.Errorf("files are left: %v", left)
