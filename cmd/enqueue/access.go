@@ -25,9 +25,9 @@ func auditCommand(t *terminal) *cobra.Command {
 			about: "only entries since this `day` like 2026-01-31, or time like 2026-01-31T12:00:00Z",
 		},
 		parameter{
-			flag: "limit", name: "limit", about: "at most this `number`, up to 1000; default 100", valid: validNumber,
+			flag: "limit", name: "limit", about: "at most this `number`, up to 1000; default 100",
 		},
-		parameter{flag: "skip", name: "skip", about: "leave out this `number` of the newest", valid: validNumber},
+		parameter{flag: "skip", name: "skip", about: "leave out this `number` of the newest"},
 	)
 	list.RunE = func(c *cobra.Command, _ []string) error {
 		return show(c.Context(), t, "GET /api/audit?"+query.Encode(), nil, t.printAudit)

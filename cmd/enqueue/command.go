@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -260,11 +259,8 @@ func (t *terminal) completeID(
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// parameter is a flag that sets a parameter of a request. valid may be nil.
-type parameter struct {
-	flag, name, about string
-	valid             func(string) error
-}
+// parameter is a flag that sets a parameter of a request. The front door says whether a value is valid.
+type parameter struct{ flag, name, about string }
 
 // parameterFlags declares flags and returns the parameters, which parsing the flags fills.
 func parameterFlags(flags *pflag.FlagSet, list ...parameter) url.Values {
@@ -272,25 +268,8 @@ func parameterFlags(flags *pflag.FlagSet, list ...parameter) url.Values {
 	for _, p := range list {
 		flags.Func(p.flag, p.about, func(text string) error {
 			values.Set(p.name, text)
-			if p.valid != nil {
-				return p.valid(text)
-			}
 			return nil
 		})
 	}
 	return values
-}
-
-func validNumber(text string) error {
-	if n, err := strconv.Atoi(text); err != nil || n < 1 {
-		return errors.New("must be a number of at least 1")
-	}
-	return nil
-}
-
-func validDay(text string) error {
-	if _, err := time.Parse(time.DateOnly, text); err != nil {
-		return errors.New("must be a day like 2026-01-31")
-	}
-	return nil
 }

@@ -33,11 +33,11 @@ func listCommand(t *terminal) *cobra.Command {
 			flag: "class", name: "class",
 			about: "only tasks of this `class`: interactive, review, background or maintenance",
 		},
-		parameter{flag: "days", name: "days", about: "only tasks of the last `days`", valid: validNumber},
+		parameter{flag: "days", name: "days", about: "only tasks of the last `days`"},
 		parameter{flag: "text", name: "text", about: "only tasks with these `words` in the request or the ID"},
 		parameter{flag: "before", name: "before", about: "only tasks older than the one with this `ID`"},
 		parameter{
-			flag: "limit", name: "limit", about: "at most this `number`, up to 200; default 50", valid: validNumber,
+			flag: "limit", name: "limit", about: "at most this `number`, up to 200; default 50",
 		},
 	)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -253,9 +253,9 @@ func costsCommand(t *terminal) *cobra.Command {
 		flags, person, channel, repository,
 		parameter{flag: "model", name: "model", about: "only this `model`"},
 		parameter{flag: "credential", name: "credential", about: "only this `credential` for the model"},
-		parameter{flag: "days", name: "days", about: "the last `days` including today; default 30", valid: validNumber},
-		parameter{flag: "from", name: "from", about: "from this `day` on, such as 2026-01-31", valid: validDay},
-		parameter{flag: "to", name: "to", about: "up to this `day`", valid: validDay},
+		parameter{flag: "days", name: "days", about: "the last `days` including today; default 30"},
+		parameter{flag: "from", name: "from", about: "from this `day` on, such as 2026-01-31"},
+		parameter{flag: "to", name: "to", about: "up to this `day`"},
 	)
 	by := flags.String("by", "",
 		"comma-separated `columns` to group by: day, person, channel, repository, model, credential; default day")

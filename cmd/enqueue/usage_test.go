@@ -42,7 +42,6 @@ func TestUsage(t *testing.T) {
 		"chat hi --model":       {2, "flag needs an argument: --model"},
 		"chat -h":               {0, "--repo owner/name       work in this repository"},
 		"list all":              {2, `enqueue list: unexpected argument "all"; `},
-		"list --days x":         {2, "must be a number of at least 1"},
 		"show":                  {2, "enqueue show: missing ID; "},
 		"show --json id more":   {2, `enqueue show: unexpected argument "more"; `},
 		"answer id":             {2, "enqueue answer: missing WORDS; "},
