@@ -1,9 +1,18 @@
 package github
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
+	"time"
 
+	"github.com/google/go-github/v60/github"
+
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/autofix"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -16,6 +25,7 @@ type checkEvent struct {
 	Install struct {
 		ID int64 `json:"id"`
 	} `json:"installation"`
+	Sender github.User `json:"sender"`
 
 	CheckRun    checkOf `json:"check_run"`
 	CheckSuite  checkOf `json:"check_suite"`
@@ -36,8 +46,11 @@ type checkOf struct {
 	SHA        string `json:"head_sha"`
 	Branch     string `json:"head_branch"`
 	Conclusion string `json:"conclusion"`
-	Suite      struct {
-		Branch string `json:"head_branch"`
+	// when a suite was changed, such as by its being requested again
+	Updated time.Time `json:"updated_at"`
+	Suite   struct {
+		Branch  string    `json:"head_branch"`
+		Updated time.Time `json:"updated_at"`
 	} `json:"check_suite"`
 }
 
@@ -51,11 +64,17 @@ func (e *checkEvent) check() checkOf {
 	return checkOf{SHA: e.SHA, Name: e.Context, Conclusion: e.State}
 }
 
-// checked submits a fix of failed checks on errand's pull request.
+// actionRerequested is that a person runs a check again.
+const actionRerequested = "rerequested"
+
+// checked submits a fix of failed checks on errand's pull request, or the review whose check is run again.
 func (i *interpreter) checked(ctx context.Context, d delivery) (response string, err error) {
 	e := d.check
 	if err := i.worksOn(e.Repo.FullName); err != nil {
 		return "", err
+	}
+	if d.action == actionRerequested {
+		return i.rerequested(ctx, d)
 	}
 	c := e.check()
 	branches := []string{c.Branch, c.Suite.Branch}
@@ -66,4 +85,43 @@ func (i *interpreter) checked(ctx context.Context, d delivery) (response string,
 		Ref: thread.Ref{Repo: e.Repo.FullName, Installation: e.Install.ID}, Event: d.event,
 		Name: c.Name, Conclusion: c.Conclusion, Head: c.SHA, Branches: branches,
 	})
+}
+
+// rerequested submits the reviews of the open pull requests with the commit whose check a person runs again. GitHub
+// tells an App of its own checks only.
+func (i *interpreter) rerequested(ctx context.Context, d delivery) (response string, err error) {
+	e, c := d.check, d.check.check()
+	if !i.gate.MayCommand(e.Sender.GetLogin(), e.Sender.GetType() == "Bot").Allowed {
+		return "", subject.Ignore("A bot requested it.")
+	}
+	t, err := i.api.Reach(ctx, thread.Ref{Repo: e.Repo.FullName, Installation: e.Install.ID})
+	if err != nil {
+		return "", err
+	}
+	at := cmp.Or(c.Suite.Updated, c.Updated, i.now())
+	var said []string
+	opt := &github.PullRequestListOptions{State: "open", ListOptions: github.ListOptions{PerPage: 100}}
+	same := func(pr *github.PullRequest) *github.PullRequest { return pr }
+	for pr, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.PullRequest, *github.Response, error) {
+		return t.GH.PullRequests.List(ctx, t.Owner, t.Name, opt)
+	}) {
+		if err != nil {
+			return "", fmt.Errorf("find the pull requests of %s: %w", hub.ShortSHA(c.SHA), err)
+		}
+		if pr.GetHead().GetSHA() != c.SHA {
+			continue
+		}
+		o := subject.OfPull(t.Repo, pr)
+		o.Installation, o.Action = t.Installation, subject.ActionReviewRequested
+		id := tasks.NewID(at, sourceName, fmt.Sprintf("%s-%d", d.id, o.Number))
+		one, err := i.reviews.Replace(ctx, i.reviews.Task(id, e.Sender.GetLogin(), pr, o))
+		if err != nil {
+			return "", err
+		}
+		said = append(said, one)
+	}
+	if said == nil {
+		return "", subject.Ignore("It is the head of no open pull request.")
+	}
+	return strings.Join(said, " "), nil
 }

@@ -57,6 +57,8 @@ var handlers = map[string]handler{
 	"check_run " + actionCompleted:                  (*interpreter).checked,
 	"check_suite " + actionCompleted:                (*interpreter).checked,
 	"workflow_run " + actionCompleted:               (*interpreter).checked,
+	"check_run " + actionRerequested:                (*interpreter).checked,
+	"check_suite " + actionRerequested:              (*interpreter).checked,
 	"status":                                        (*interpreter).checked, // it has no actions
 	kindRemark:                                      (*interpreter).remark,
 	kindStart:                                       (*interpreter).polledStart,

@@ -81,3 +81,52 @@ func TestReviewRequestedByWhomever(t *testing.T) {
 		w.Error(err)
 	}
 }
+
+// Who runs errand's check again, or all checks, gets a review of the same head, also of a draft.
+func TestCheckIsRunAgain(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	w.hub.SetPermission(repo, "ann", "write")
+	f := w.listen()
+	n := w.open()
+	first := f.only()
+	w.close(first, reviewed("None."))
+	if err := w.hub.ChangePR(t.Context(), repo, n, "converted_to_draft", "octocat"); err != nil {
+		t.Fatal(err)
+	}
+	run := w.hub.CheckRuns(repo, first.Ref)[0].ID
+	suite := func(sender map[string]any) {
+		f.send("check_suite", map[string]any{
+			"action": "rerequested", "repository": map[string]any{"full_name": repo}, "sender": sender,
+			"installation": map[string]any{"id": 5},
+			"check_suite":  map[string]any{"head_sha": first.Ref, "head_branch": nil, "updated_at": "2026-11-27T17:12:18Z"},
+		}, githubfake.SendOptions{})
+	}
+	for _, rerun := range []func(){
+		func() {
+			if err := w.hub.Rerequest(t.Context(), repo, run, "ann"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func() { suite(map[string]any{"login": "ann", "type": "User"}) },
+	} {
+		rerun()
+		again := f.only()
+		if again.Kind != "review" || again.Actor != "ann" || again.Ref != first.Ref || again.ID == first.ID {
+			t.Errorf("run again: %+v", again)
+		}
+		if err := brief(w, again); err != nil {
+			t.Error(err)
+		}
+		w.close(again, reviewed("None."))
+		if len(w.hub.CheckRuns(repo, first.Ref)) < 2 {
+			t.Error("there is no other check")
+		}
+		if _, err := f.desk.Withdraw(t.Context(), again.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if suite(map[string]any{"login": "linter[bot]", "type": "Bot"}); len(f.tasks()) > 0 {
+		t.Errorf("run again by a bot: %+v", f.tasks())
+	}
+}

@@ -305,8 +305,8 @@ func (l polledPull) review(ctx context.Context) error {
 	}
 	id := tasks.NewID(l.Now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.v.p.reviews.Task(id, author, l.pr, l.o)
-	t.Me, t.Why.Why = l.v.me, review.Unwanted(l.pr, author, l.v.me)
-	if t.Why.Why == "" && hub.IsFork(l.pr) && subject.HasLabel(l.pr.Labels, l.v.p.gate.ForkLabel) {
+	t.Me, t.Why.Why = l.v.me, review.Unwanted(l.pr, author, l.v.me, false)
+	if hub.IsFork(l.pr) && subject.HasLabel(l.pr.Labels, l.v.p.gate.ForkLabel) {
 		if err := l.v.p.reviews.MissedApproval(ctx, l.Thread, t, l.v.since, state.Started); err != nil {
 			return err
 		}

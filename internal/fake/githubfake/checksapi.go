@@ -119,7 +119,7 @@ func (s *Server) check(r *Repo, c *CheckRun) object {
 
 func (s *Server) checkEvent(action string, r *request, c *CheckRun) event {
 	body := s.envelope(r.repo, r.who.login)
-	suite := object{"id": c.ID, "head_sha": c.SHA, "head_branch": nil}
+	suite := object{"id": c.ID, "head_sha": c.SHA, "head_branch": nil, "updated_at": stamp(s.now())}
 	if at := s.branchesAt(r.repo, c.SHA); len(at) > 0 {
 		suite["head_branch"] = at[0]
 	}

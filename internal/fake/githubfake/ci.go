@@ -2,6 +2,7 @@ package githubfake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -50,6 +51,31 @@ func (s *Server) RunJob(ctx context.Context, repo, sha string, j Job) error {
 		return nil
 	}
 	return s.deliver(ctx, e)
+}
+
+// Rerequest has a person run a check run again, and delivers that. GitHub changes only its suite: what becomes of the
+// check run is up to its App.
+func (s *Server) Rerequest(ctx context.Context, repo string, id int64, user string) error {
+	s.mu.Lock()
+	r, err := s.mustRepo(repo)
+	var events []event
+	if err == nil {
+		for _, all := range r.checks {
+			for _, c := range all {
+				if c.ID == id {
+					events = append(events, s.checkEvent("rerequested", &request{repo: r, who: caller{login: user}}, c))
+				}
+			}
+		}
+	}
+	s.mu.Unlock()
+	if err == nil && events == nil {
+		err = errors.New("no such check run")
+	}
+	if err != nil {
+		return fmt.Errorf("rerequest: %w", err)
+	}
+	return s.deliver(ctx, events...)
 }
 
 func (s *Server) ciRoutes() {

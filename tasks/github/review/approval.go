@@ -74,7 +74,7 @@ func (r Submitter) MissedApproval(
 		return err
 	}
 	may := r.gate.MayCommand(by.GetLogin(), by.GetType() == "Bot")
-	if !may.Allowed || Unwanted(t.Pull, by.GetLogin(), t.Me) != "" {
+	if !may.Allowed || Unwanted(t.Pull, by.GetLogin(), t.Me, true) != "" {
 		return nil
 	}
 	// The label may be newer than the list of pull requests. If it is for another head, the next poll finds it.

@@ -38,7 +38,7 @@ func (r *Reviews) Brief(ctx context.Context, t tasks.Task, o subject.Origin) (ta
 	if err != nil {
 		return tasks.Brief{}, r.api.BriefError("read "+o.String(), err)
 	}
-	if why := stillUnwanted(o, pr, t.Actor, me); why != "" {
+	if why := Unwanted(pr, t.Actor, me, o.ByPerson()); why != "" {
 		return tasks.Brief{}, thread.Refuse(why)
 	}
 	if head := pr.GetHead().GetSHA(); head != o.Head {
@@ -74,15 +74,6 @@ func (r *Reviews) Brief(ctx context.Context, t tasks.Task, o subject.Origin) (ta
 
 		SecondLook: k.secondLook,
 	}, nil
-}
-
-// stillUnwanted is unwanted for a task before its run. A requested review also covers drafts, errand's own pull
-// requests and those of bots.
-func stillUnwanted(o subject.Origin, pr *github.PullRequest, actor, me string) string {
-	if o.Asked != nil && pr.GetState() != "closed" {
-		return ""
-	}
-	return Unwanted(pr, actor, me)
 }
 
 // reviewSystem is the system prompt of every review.

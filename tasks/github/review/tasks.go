@@ -58,13 +58,13 @@ func (r Submitter) Of(ctx context.Context, id string, e *github.PullRequestEvent
 	if action == "synchronize" {
 		t.NotBefore = r.api.Now().Add(r.quiet)
 	}
-	asked := action == subject.ActionReviewRequested
-	if why := Unwanted(pr, t.Actor, me); why != "" {
-		t.Why = subject.Ignore(why)
-	} else if asked && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
+	requested := action == subject.ActionReviewRequested
+	asked := requested || action == subject.ActionLabeled
+	if requested && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
 		t.Why = subject.IgnoreQuietly("The review was requested from someone else.")
-	} else if s := e.GetSender(); (asked || action == subject.ActionLabeled) &&
-		!r.gate.MayCommand(s.GetLogin(), s.GetType() == "Bot").Allowed {
+	} else if why := Unwanted(pr, t.Actor, me, asked); why != "" {
+		t.Why = subject.Ignore(why)
+	} else if s := e.GetSender(); asked && !r.gate.MayCommand(s.GetLogin(), s.GetType() == "Bot").Allowed {
 		// a bot's requests are not counted here, so this would never end
 		t.Why = subject.Ignore("A bot requested it.")
 	}
@@ -81,18 +81,19 @@ func (r *Reviews) Task(id, actor string, pr *github.PullRequest, o subject.Origi
 	}, About: o, Pull: pr}}
 }
 
-// Unwanted returns why a pull request is not reviewed, or "". It is called for the event and again before the run.
-func Unwanted(pr *github.PullRequest, actor, me string) string {
+// Unwanted returns why a pull request is not reviewed, or "". It is called for the event and again before the run. A
+// review that someone else has asked for also covers drafts, errand's own pull requests and those of bots.
+func Unwanted(pr *github.PullRequest, actor, me string, asked bool) string {
 	switch {
 	case pr.GetMerged():
 		return "The pull request was merged."
 	case pr.GetState() == "closed":
 		return "The pull request was closed."
-	case pr.GetDraft():
+	case !asked && pr.GetDraft():
 		return "The pull request is a draft."
-	case pr.GetUser().GetType() == "Bot":
+	case !asked && pr.GetUser().GetType() == "Bot":
 		return "The pull request was opened by a bot."
-	case me != "" && (pr.GetUser().GetLogin() == me || actor == me):
+	case me != "" && (actor == me || !asked && pr.GetUser().GetLogin() == me):
 		return "The pull request or the change is errand's own."
 	}
 	return ""
@@ -244,7 +245,7 @@ func (r Submitter) End(ctx context.Context, o subject.Origin, pr *github.PullReq
 	if err != nil {
 		return "", err
 	}
-	why = Unwanted(pr, "", "")
+	why = Unwanted(pr, "", "", false)
 	isReview := func(t tasks.Task) bool { return t.Kind == subject.KindReview }
 	return why, r.desk.Supersede(ctx, reviewThread(o), why, isReview)
 }
