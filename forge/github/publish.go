@@ -83,7 +83,8 @@ type publication struct {
 	owner, name string
 }
 
-// find returns the pull request of a known number, or the open one of the branch; nil if there is none.
+// find returns the pull request of a known number, or the open one of the branch, or one with the same work that people
+// have closed or merged; nil if there is none.
 func (b publication) find(ctx context.Context) (*github.PullRequest, error) {
 	if b.Number > 0 {
 		pr, _, err := b.gh.PullRequests.Get(ctx, b.owner, b.name, b.Number)
@@ -93,18 +94,26 @@ func (b publication) find(ctx context.Context) (*github.PullRequest, error) {
 		return pr, nil
 	}
 	list, _, err := b.gh.PullRequests.List(ctx, b.owner, b.name, &github.PullRequestListOptions{
-		State: "open", Head: b.owner + ":" + b.Branch, ListOptions: github.ListOptions{PerPage: 100},
+		State: "all", Head: b.owner + ":" + b.Branch, ListOptions: github.ListOptions{PerPage: 100},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests: %w", err)
 	}
-	for _, pr := range list {
+	var over *github.PullRequest
+	for _, pr := range list { // the newest first
 		// GitHub ignores a filter that it does not understand.
-		if pr.GetHead().GetRef() == b.Branch && pr.GetHead().GetRepo().GetID() == pr.GetBase().GetRepo().GetID() {
+		if pr.GetHead().GetRef() != b.Branch || pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID() {
+			continue
+		}
+		if pr.GetState() == "open" {
 			return pr, nil
 		}
+		described, _ := readSection(pr.GetBody())
+		if over == nil && (described.commit == b.Commit || pr.GetHead().GetSHA() == b.Commit) {
+			over = pr
+		}
 	}
-	return nil, nil
+	return over, nil
 }
 
 // decorate gives a new pull request its labels and a reviewer. go-github would send the labels as a bare list, which

@@ -204,6 +204,38 @@ func TestPublishFindsItsOwn(t *testing.T) {
 	}
 }
 
+// A follow-up that changes nothing, such as a question, opens no pull request for what people have merged or closed,
+// also if someone has pushed to the branch, or has removed errand's section. New work gets a new one.
+func TestPublishOpensNothingTwice(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(w *world){
+		"closed":      func(*world) {},
+		"a push":      func(w *world) { must(w.repo.Commit(ownBranch, "", map[string]string{"a": "b"}, "theirs")) },
+		"the section": func(w *world) { w.edit(1, "by people") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withApp(t)
+			w.started()
+			work := w.work(1)
+			pr := w.publish(work)
+			change(w)
+			body := w.pull(1).Body
+			if err := w.hub.ChangePR(t.Context(), repo, pr.Number, "merged", "ann"); err != nil {
+				t.Fatal(err)
+			}
+			work.Run = fmt.Sprintf("%d-slack-c2", 1_790_000_100_000_000)
+			if again := w.publish(work); again.Number != pr.Number || len(w.hub.Pulls(repo)) != 1 ||
+				w.pull(1).Body != body {
+				t.Errorf("published %+v again as %+v: %+v", pr, again, w.hub.Pulls(repo))
+			}
+			if next := w.publish(w.work(2)); next.Number == pr.Number {
+				t.Errorf("new work is in %+v", next)
+			}
+		})
+	}
+}
+
 // A lost response or a concurrent request should not create duplicates.
 func TestPublishIsNotDoubled(t *testing.T) {
 	t.Parallel()
