@@ -26,6 +26,9 @@ import (
 // File is where a repository declares its environment, among its other settings.
 const File = ".github/errand.yml"
 
+// Files are its names, as YAML has two endings. The first that exists counts.
+var Files = []string{File, ".github/errand.yaml"}
+
 // MaxFile is the size of the largest file that is read, in bytes. Half a file may mean something else than the whole.
 const MaxFile = 64 << 10
 

@@ -147,7 +147,7 @@ func TestSettingsSwitchReviewsOff(t *testing.T) {
 func TestSettingsSkipFiles(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
-	w.setUp(map[string]string{settings.File: "skip: {paths: ['docs/**']}\n"})
+	w.setUp(map[string]string{".github/errand.yaml": "skip: {paths: ['docs/**']}\n"}) // the other name
 	n := must(w.hub.OpenPR(t.Context(), githubfake.PR{
 		Repo: repo, Head: "docs", Files: map[string]string{"docs/a.md": "a"},
 	}))

@@ -202,8 +202,12 @@ func TestDevcontainer(t *testing.T) {
 				return rights.Repository{Environment: c.operator}, true
 			}
 			const dev = `{"image": "x", "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`
+			file := environment.File
+			if name == "a set-up" {
+				file = ".github/errand.yaml" // the other name
+			}
 			r.push("refs/heads/main", map[string]string{
-				environment.File: c.file, ".devcontainer/devcontainer.json": dev,
+				file: c.file, ".devcontainer/devcontainer.json": dev,
 			})
 			var scripts []agent.Script
 			r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})

@@ -34,9 +34,14 @@ func (r *Reader) Of(ctx context.Context, t thread.Thread) (c Settings, unknown [
 	base := r.base(t.Repo)
 	key := strings.ToLower(t.Repo) + " " + base
 	known, err := r.recent.Get(ctx, key, func(ctx context.Context) (parsed, error) {
-		text, err := t.File(ctx, base, File)
-		if err != nil {
-			return parsed{}, err
+		var text string
+		for _, name := range environment.Files {
+			if text, err = t.File(ctx, base, name); err != nil {
+				return parsed{}, err
+			}
+			if text != "" {
+				break
+			}
 		}
 		if len(text) > environment.MaxFile { // a part of the file may have another meaning
 			why := fmt.Sprintf("The file is larger than %d KiB, so it is ignored.", environment.MaxFile>>10)

@@ -39,7 +39,7 @@ type Declarations struct {
 
 // Least returns what a run gets that executes no commands.
 func (l *Declarations) Least(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
-	own, notes, err := l.read(ctx, c, environment.File, environment.Parse)
+	own, notes, err := l.read(ctx, c, environment.Parse, environment.Files...)
 	reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Egress)
 	return Declared{Environment: environment.Declaration{Egress: reach}, Notes: notes, Own: own.RunChoice}, err
 }
@@ -48,7 +48,7 @@ func (l *Declarations) Least(ctx context.Context, repo rights.Repository, c work
 // devcontainer.json counts.
 func (l *Declarations) Of(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
 	var found Declared
-	own, notes, err := l.read(ctx, c, environment.File, environment.Parse)
+	own, notes, err := l.read(ctx, c, environment.Parse, environment.Files...)
 	if err != nil {
 		return Declared{}, err
 	}
@@ -57,7 +57,7 @@ func (l *Declarations) Of(ctx context.Context, repo rights.Repository, c workspa
 		if own.Setup != nil || repo.Environment.Setup != nil {
 			break
 		}
-		dev, notes, err := l.read(ctx, c, name, environment.ParseDevcontainer)
+		dev, notes, err := l.read(ctx, c, environment.ParseDevcontainer, name)
 		if err != nil {
 			return Declared{}, err
 		}
@@ -99,11 +99,17 @@ func (l *Declarations) tools(
 	return named, nil
 }
 
-// read reads a declaration from a file of the base branch, and returns notes of what is wrong with it.
+// read reads a declaration from the first of some files that the base branch has, and returns notes of what is wrong
+// with it.
 func (l *Declarations) read(
-	ctx context.Context, c workspace.Clone, name string, parse func([]byte) (environment.Declaration, []string),
+	ctx context.Context, c workspace.Clone, parse func([]byte) (environment.Declaration, []string), names ...string,
 ) (d environment.Declaration, notes []string, err error) {
-	text, err := l.Workspace.BaseFile(ctx, c, name, environment.MaxFile)
+	var name, text string
+	for _, name = range names {
+		if text, err = l.Workspace.BaseFile(ctx, c, name, environment.MaxFile); err != nil || text != "" {
+			break
+		}
+	}
 	if errors.Is(err, workspace.ErrTooLarge) {
 		return d, []string{fmt.Sprintf("%s: The file has more than %d KiB, so it is ignored.", name,
 			environment.MaxFile>>10)}, nil
