@@ -70,6 +70,7 @@ var limits = map[string]struct{ class, repeated string }{
 	"assistant.threads.setStatus":  {"special", "no"},
 	"views.open":                   {"tier 4", "no"},
 	"views.publish":                {"tier 4", "no"},
+	"files.info":                   {"tier 4", "no"},
 	"files.getUploadURLExternal":   {"tier 4", "after a 429, for a limited time"},
 	"files.completeUploadExternal": {"tier 4", "after a 429, for a limited time"},
 }

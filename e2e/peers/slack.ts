@@ -24,6 +24,7 @@ export interface Arguments {
   'reactions.remove': api.ReactionsRemoveArguments
   'views.open': api.ViewsOpenArguments
   'views.publish': api.ViewsPublishArguments
+  'files.info': api.FilesInfoArguments
   'files.getUploadURLExternal': api.FilesGetUploadURLExternalArguments
   'files.completeUploadExternal': api.FilesCompleteUploadExternalArguments
 }
@@ -49,6 +50,7 @@ export interface Answers {
   'reactions.remove': api.ReactionsRemoveResponse
   'views.open': api.ViewsOpenResponse
   'views.publish': api.ViewsPublishResponse
+  'files.info': api.FilesInfoResponse
   'files.getUploadURLExternal': api.FilesGetUploadURLExternalResponse
   'files.completeUploadExternal': api.FilesCompleteUploadExternalResponse
 }

@@ -207,6 +207,7 @@ const (
 
 // attachment is a file of a message.
 type attachment struct {
+	ID   string `json:"id"`
 	Name string `json:"name"`
 	Type string `json:"mimetype"` // according to Slack
 	Size int64  `json:"size"`
@@ -218,6 +219,7 @@ type attachments = lenient[attachment]
 
 // downloader downloads files of messages.
 type downloader struct {
+	slack *slack.Client
 	http  *http.Client
 	token string
 	api   *url.URL
@@ -235,9 +237,13 @@ func (d *downloader) attachments(
 	var b strings.Builder
 	b.WriteString("Attached files:\n")
 	for i, f := range o.Files[:min(len(o.Files), maxFiles)] {
-		name := untrusted.Short(f.Name, 100)
 		var path string
-		data, err := d.download(ctx, f)
+		var data []byte
+		f, err := d.described(ctx, f)
+		if err == nil {
+			data, err = d.download(ctx, f)
+		}
+		name := untrusted.Short(cmp.Or(f.Name, f.ID), 100)
 		if err == nil {
 			path, err = tasks.WriteFile(dir, fmt.Sprintf("%s-%d-%s", o.TS, i+1, fileName(f.Name)), data)
 		}
@@ -273,6 +279,22 @@ func reason(err error) string {
 		return string(u)
 	}
 	return "Slack did not answer as expected"
+}
+
+// described returns a file as Slack describes it. Events of channels that are shared with another organisation have
+// only its ID.
+func (d *downloader) described(ctx context.Context, f attachment) (attachment, error) {
+	if f.URL != "" || f.ID == "" {
+		return f, nil
+	}
+	info, _, _, err := d.slack.GetFileInfoContext(ctx, f.ID, 0, 0)
+	switch {
+	case code(err) != "":
+		return f, fmt.Errorf("%w: %w", noAccess, err)
+	case err != nil:
+		return f, fmt.Errorf("describe file: %w", err)
+	}
+	return attachment{f.ID, info.Name, info.Mimetype, int64(info.Size), info.URLPrivate}, nil
 }
 
 // download downloads a file. The token goes only to Slack's own hosts, whatever URL an event has and wherever an

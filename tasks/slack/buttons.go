@@ -296,9 +296,6 @@ type interaction struct {
 		Username string `json:"username"`
 		Name     string `json:"name"`
 	} `json:"user"`
-	Team struct {
-		ID string `json:"id"`
-	} `json:"team"`
 	Channel struct {
 		ID string `json:"id"`
 	} `json:"channel"`
@@ -351,12 +348,12 @@ func (in interaction) press() (p press, ok bool) {
 		p.value, p.block, p.respond = cmp.Or(in.Actions[0].Value, in.Actions[0].SelectedOption.Value),
 			in.Actions[0].BlockID, in.ResponseURL
 		p.origin = origin{
-			Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS,
+			Channel: in.Channel.ID, TS: in.Container.MessageTS,
 			ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
 		}
 	case in.Type == "message_action":
 		p.action, p.respond = in.CallbackID, in.ResponseURL
-		p.origin = origin{Team: in.Team.ID, Channel: in.Channel.ID, TS: in.MessageTS, ThreadTS: in.Message.ThreadTS}
+		p.origin = origin{Channel: in.Channel.ID, TS: in.MessageTS, ThreadTS: in.Message.ThreadTS}
 	case in.Type == "view_submission":
 		var kept dialogMemory
 		if json.Unmarshal([]byte(in.View.PrivateMetadata), &kept) != nil {
@@ -371,7 +368,7 @@ func (in interaction) press() (p press, ok bool) {
 	p.origin.User, p.trigger = in.User.ID, in.TriggerID
 	p.name = "@" + cmp.Or(in.User.Username, in.User.Name, in.User.ID)
 	o := p.origin
-	valid := teamForm.fits(o.Team) && channelForm.fits(o.Channel) && userForm.fits(o.User) && isTS(o.TS) &&
+	valid := channelForm.fits(o.Channel) && userForm.fits(o.User) && isTS(o.TS) &&
 		(o.ThreadTS == "" || isTS(o.ThreadTS))
 	return p, valid
 }

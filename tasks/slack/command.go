@@ -19,7 +19,6 @@ import (
 
 // command is a slash command that a person gave in a channel, outside any thread.
 type command struct {
-	Team    string `json:"team_id"`
 	Channel string `json:"channel_id"`
 	User    string `json:"user_id"`
 	Text    string `json:"text"`
@@ -28,15 +27,15 @@ type command struct {
 
 func readCommand(form url.Values) command {
 	return command{
-		Team: form.Get("team_id"), Channel: form.Get("channel_id"), User: form.Get("user_id"),
-		Text: form.Get("text"), Respond: form.Get("response_url"),
+		Channel: form.Get("channel_id"), User: form.Get("user_id"), Text: form.Get("text"),
+		Respond: form.Get("response_url"),
 	}
 }
 
 // command carries out a slash command. It returns false if there are too many.
 func (l *listener) command(life context.Context, c command) bool {
 	l.inbound.Accepted(l.now())
-	if !teamForm.fits(c.Team) || !channelForm.fits(c.Channel) || !userForm.fits(c.User) {
+	if !channelForm.fits(c.Channel) || !userForm.fits(c.User) {
 		return true
 	}
 	return l.finish(life, func(ctx context.Context) { l.interpreter.serveCommand(ctx, c) })
@@ -60,7 +59,7 @@ func (l *listener) finish(life context.Context, do func(context.Context)) bool {
 func (in *interpreter) serveCommand(ctx context.Context, c command) {
 	limited, cancel := context.WithTimeout(ctx, pressLimit)
 	defer cancel()
-	sentence, err := in.runCommand(limited, origin{Team: c.Team, Channel: c.Channel, User: c.User}, decode(c.Text))
+	sentence, err := in.runCommand(limited, origin{Channel: c.Channel, User: c.User}, decode(c.Text))
 	if err != nil {
 		in.log.Warn("serve command", "channel", c.Channel, "err", err)
 		sentence = tryLater
@@ -150,6 +149,11 @@ func (in *interpreter) start(ctx context.Context, o origin, text string) (reply 
 	if err := in.mayAsk(ctx, o); err != nil {
 		return "", err
 	}
+	me, err := in.me.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	o.Team = me.team
 	word, isCommand := readWord(text)
 	if !isCommand {
 		if err := in.guard.pace(ctx, event{Type: appMention}, o, true); err != nil {

@@ -23,7 +23,6 @@ import (
 type envelope struct {
 	Type      string `json:"type"`
 	Challenge string `json:"challenge"`
-	TeamID    string `json:"team_id"`
 	EventID   string `json:"event_id"`
 	Event     event  `json:"event"`
 	// Old apps verify requests by it. As it is written.
@@ -41,7 +40,6 @@ func (e *envelope) read(body []byte) error {
 		(odd.Field == "event" || strings.HasPrefix(odd.Field, "event.")) {
 		e.odd, err = odd, nil
 	}
-	e.Event.team = e.TeamID
 	return err
 }
 
@@ -90,7 +88,7 @@ type event struct {
 	} `json:"item"`
 
 	Tab   string `json:"tab"` // of the app's page
-	team  string // of its envelope
+	team  string // the bot's
 	again bool   // an attempt has failed: it was counted against the limit of its thread
 	fresh bool   // it has the words of now
 }
@@ -117,8 +115,8 @@ func (e envelope) isNewMessage() (ok bool, err error) {
 	case !slices.Contains(newMessages, ev.SubType) || ev.User == "" || ev.Edited != nil:
 		return false, nil
 	}
-	if !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Channel) || !userForm.fits(ev.User) ||
-		!isTS(ev.TS) || ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
+	if !channelForm.fits(ev.Channel) || !userForm.fits(ev.User) || !isTS(ev.TS) ||
+		ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
 		return false, notReadable(errOddID)
 	}
 	return true, nil
@@ -183,8 +181,8 @@ func (e envelope) isChange() (bool, error) {
 		return false, notReadable(e.odd)
 	case ev.isDeletion() && ev.Previous.User == "", !ev.isDeletion() && !ev.isEdit():
 		return false, nil
-	case !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Channel) || !isTS(ev.changedTS()) ||
-		!userForm.fits(ev.author()) || m.ThreadTS != "" && !isTS(m.ThreadTS):
+	case !channelForm.fits(ev.Channel) || !isTS(ev.changedTS()) || !userForm.fits(ev.author()) ||
+		m.ThreadTS != "" && !isTS(m.ThreadTS):
 		return false, notReadable(errOddID)
 	}
 	return true, nil
@@ -250,8 +248,7 @@ func (e envelope) isStop() (bool, error) {
 		return false, notReadable(e.odd)
 	case ev.Item.Type != "message":
 		return false, nil
-	case !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Item.Channel) || !userForm.fits(ev.User) ||
-		!isTS(ev.Item.TS) || !isTS(ev.EventTS):
+	case !channelForm.fits(ev.Item.Channel) || !userForm.fits(ev.User) || !isTS(ev.Item.TS) || !isTS(ev.EventTS):
 		return false, notReadable(errOddID)
 	}
 	return true, nil
@@ -259,6 +256,8 @@ func (e envelope) isStop() (bool, error) {
 
 // origin is the return address of a task: the message that asked for it, and what came with that.
 type origin struct {
+	// Team is the bot's own workspace or organisation. Events name the one that a shared channel or its author is from,
+	// so that one thread would have several names.
 	Team     string `json:"team"`
 	Channel  string `json:"channel"`
 	TS       string `json:"ts"`
@@ -314,7 +313,6 @@ func (o origin) task(prompt string) tasks.Task {
 type idForm string
 
 const (
-	teamForm    idForm = "TE"
 	channelForm idForm = "CGD"
 	userForm    idForm = "UW"
 )

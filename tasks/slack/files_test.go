@@ -290,3 +290,31 @@ func TestOddFiles(t *testing.T) {
 	}
 	equal(t, "files", n, []int{0, 2, 0})
 }
+
+// In channels that are shared with another organisation an event has the IDs of files only, and names the organisation
+// that the channel or the author is from. A thread is one conversation there, too.
+func TestSharedChannel(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Access: Access{People: []string{ann, "U0THEIRS"}}}, rights.Policy{}, slackfake.Config{
+		Users:    []slackfake.User{{ID: "U0THEIRS", TeamID: "T0THEIRS"}},
+		Channels: []slackfake.Channel{{ID: general, External: true}},
+	})
+	root, err := f.Mention(t.Context(), slackfake.Message{
+		Channel: general, User: "U0THEIRS", Text: "why?", Files: []slackfake.File{{Name: "a.txt", Data: []byte("x")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := f.one()
+	prompt, dir := f.brief(first)
+	equal(t, "prompt", prompt, "why?\n\nAttached files:\n- "+dir+"/"+root+`-1-a.txt ("a.txt", text/plain; charset=utf-8)`)
+	// a reply of the app's own workspace, without a mention
+	if _, err := f.Post(t.Context(), slackfake.Message{
+		Channel: general, User: ann, Text: "and then?", ThreadTS: root,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if list := f.tasks(); len(list) != 2 || list[0].Thread != list[1].Thread {
+		t.Errorf("tasks %+v", list)
+	}
+}

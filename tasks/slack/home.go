@@ -54,13 +54,13 @@ func (in *interpreter) showHome(ctx context.Context, user string) error {
 }
 
 // threadLink returns the URL of a task's thread; empty if it has none in Slack. Until the bot knows its workspace's
-// URL, and in other workspaces, that is Slack's web client.
+// URL, that is Slack's web client.
 func (c *client) threadLink(t tasks.Task) string {
 	o, err := originOf(t)
 	if err != nil || o.Channel == "" {
 		return ""
 	}
-	if me, ok := c.me.known(); ok && me.team == o.Team && me.site != "" {
+	if me, ok := c.me.known(); ok && me.site != "" {
 		return me.site + "archives/" + o.Channel + "/p" + strings.ReplaceAll(o.root(), ".", "")
 	}
 	return "https://app.slack.com/client/" + o.Team + "/" + o.Channel + "/thread/" + o.Channel + "-" + o.root()

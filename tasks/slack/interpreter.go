@@ -50,7 +50,11 @@ func (in *interpreter) interpret(ctx context.Context, e intake.Event) error {
 	if err := env.read(e.Body); err != nil {
 		return notReadable(err)
 	}
-	env.Event.again = e.Again
+	me, err := in.me.get(ctx)
+	if err != nil {
+		return err
+	}
+	env.Event.again, env.Event.team = e.Again, me.team
 	switch ev := env.Event; {
 	case env.Type != "event_callback":
 		return nil
@@ -337,7 +341,7 @@ func (in *interpreter) onReaction(ctx context.Context, env envelope) error {
 		return err
 	}
 	r := env.Event
-	o := origin{Team: env.TeamID, Channel: r.Item.Channel, TS: r.Item.TS, User: r.User}
+	o := origin{Team: r.team, Channel: r.Item.Channel, TS: r.Item.TS, User: r.User}
 	st, err := in.taskOfMessage(ctx, o, r.ItemUser)
 	if errors.Is(err, tasks.ErrNotFound) && in.guard.controls(r.User, tasks.Task{Actor: r.ItemUser}) {
 		return cmp.Or(in.picker.remove(ctx, o.taskID()), in.comeAgain(r))

@@ -38,11 +38,15 @@ func (in *interpreter) link(ctx context.Context, o origin) (sentence string, err
 	if err != nil {
 		return "", err
 	}
-	offer := people.Link{User: o.User, Name: in.displayName(ctx, o.User), Team: o.Team}
+	offer := people.Link{User: o.User, Name: in.displayName(ctx, o.User)}
 	if offer.Name == "" { // the page where they confirm has to name them
 		return tryLater, nil
 	}
-	if o.Team == me.team {
+	u, err := in.people.get(ctx, o.User)
+	if err != nil {
+		return "", err
+	}
+	if offer.Team = u.TeamID; offer.Team == me.team {
 		offer.Site = me.site
 	}
 	var code string

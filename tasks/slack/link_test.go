@@ -14,14 +14,14 @@ import (
 // a name there is no offer.
 func TestOfferOfALink(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{LinkURL: "https://errand.test/link", Access: Access{People: []string{ann, bob}}},
-		rights.Policy{})
+	f := newFrontDoor(t, Config{LinkURL: "https://errand.test/link", Access: Access{People: []string{ann, bob, "U0THEIRS"}}},
+		rights.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: "U0THEIRS", TeamID: "T0OTHER"}}})
 	me, err := f.source.me.get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for in, site := range map[string]string{team: me.site, "T0OTHER": ""} {
-		said, err := f.source.listener.interpreter.link(t.Context(), origin{Team: in, Channel: general, User: ann})
+	for who, want := range map[string][2]string{ann: {team, me.site}, "U0THEIRS": {"T0OTHER", ""}} {
+		said, err := f.source.listener.interpreter.link(t.Context(), origin{Channel: general, User: who})
 		_, code, ok := strings.Cut(said, "?code=")
 		if err != nil || !ok {
 			t.Fatalf("%q, %v", said, err)
@@ -31,13 +31,13 @@ func TestOfferOfALink(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(body, &offer)
 		}
-		if err != nil || offer.Team != in || offer.Site != site || offer.Name == "" {
-			t.Errorf("in %s: %+v, %v", in, offer, err)
+		if err != nil || offer.Team != want[0] || offer.Site != want[1] || offer.Name == "" {
+			t.Errorf("for %s: %+v, %v", who, offer, err)
 		}
 	}
 	f.Fail("users.info", slackfake.Failure{Times: -1, Error: "internal_error"})
 	if said, err := f.source.listener.interpreter.link(t.Context(),
-		origin{Team: team, Channel: general, User: bob}); said != tryLater || err != nil {
+		origin{Channel: general, User: bob}); said != tryLater || err != nil {
 		t.Errorf("without a name: %q, %v", said, err)
 	}
 }

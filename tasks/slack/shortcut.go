@@ -28,8 +28,7 @@ func (b *buttons) ask(ctx context.Context, p press) (string, error) {
 		return "", nil
 	}
 	o := origin{
-		Team: p.origin.Team, Channel: p.origin.Channel, ThreadTS: p.origin.root(), User: p.origin.User,
-		About: p.origin.TS,
+		Channel: p.origin.Channel, ThreadTS: p.origin.root(), User: p.origin.User, About: p.origin.TS,
 	}
 	return b.interpreter.ask(ctx, o, text)
 }

@@ -161,7 +161,7 @@ func New(cfg Config) (*Source, error) {
 	s := &Source{
 		reporter: reports, digest: notices, client: c, listener: l,
 		briefer: &briefer{client: c, files: &downloader{
-			http: cfg.HTTP, token: cfg.Token, api: base, limit: downloadLimit, log: log,
+			slack: api, http: cfg.HTTP, token: cfg.Token, api: base, limit: downloadLimit, log: log,
 		}},
 	}
 	if cfg.AppToken != "" {

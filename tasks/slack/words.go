@@ -114,7 +114,7 @@ func wordsOf(m slack.Message) string {
 // withFiles adds the names of files to words.
 func withFiles(words string, files attachments) string {
 	for _, f := range files {
-		words = render.Lines(words, "[file: "+untrusted.Short(f.Name, 100)+"]")
+		words = render.Lines(words, "[file: "+untrusted.Short(cmp.Or(f.Name, f.ID), 100)+"]")
 	}
 	return words
 }

@@ -64,6 +64,7 @@ func (s *Server) webAPI() map[string]method {
 		"views.publish": s.viewsPublish,
 
 		"files.getUploadURLExternal":   s.filesGetUploadURLExternal,
+		"files.info":                   s.filesInfo,
 		"files.completeUploadExternal": s.filesCompleteUploadExternal,
 	}
 }

@@ -19,11 +19,34 @@ const maxFile = 64 << 20
 type File struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
-	Title string `json:"title"`                 // the name, if the bot gave none
-	Type  string `json:"mimetype,omitempty"`    // what Slack takes it for
-	Size  int    `json:"size"`                  // in bytes
-	URL   string `json:"url_private,omitempty"` // where the bot may fetch it; ours for what has Data
+	Title string `json:"title"`              // the name, if the bot gave none
+	Type  string `json:"mimetype,omitempty"` // what Slack takes it for
+	Size  int    `json:"size"`               // in bytes
+	URL   string `json:"url_private"`        // where the bot may fetch it; ours for what has Data
 	Data  []byte `json:"-"`
+
+	Mode   string `json:"mode,omitempty"` // of a file that an event only names; see files.info
+	Access string `json:"file_access,omitempty"`
+}
+
+// onlyNamed are files as events of channels shared with another organisation have them: without what files.info says.
+func onlyNamed(files []File) (list []File) {
+	for _, f := range files {
+		list = append(list, File{ID: f.ID, Mode: "file_access", Access: "check_file_info"})
+	}
+	return list
+}
+
+// filesInfo describes a file of a message that the bot can see.
+func (s *Server) filesInfo(f url.Values) (answer, error) {
+	for _, m := range s.messages {
+		for _, file := range m.Files {
+			if _, err := s.open(m.Channel); err == nil && file.ID == f.Get("file") {
+				return answer{"file": file, "comments": []any{}}, nil
+			}
+		}
+	}
+	return refuse("file_not_found")
 }
 
 // share stores the files of a user's message. The caller holds mu.

@@ -144,7 +144,7 @@ func (s *Server) viewSubmission(view View, typed map[string]string) (payload ans
 	shown["state"], shown["team_id"], shown["app_id"] = answer{"values": values}, s.cfg.TeamID, s.cfg.AppID
 	return answer{
 		"type": "view_submission", "token": "unused", "api_app_id": s.cfg.AppID, "trigger_id": s.newTrigger(u.ID),
-		"response_urls": []any{}, "team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil,
+		"response_urls": []any{}, "team": answer{"id": u.TeamID, "domain": "errand"}, "enterprise": nil,
 		"is_enterprise_install": false, "user": wireUser(u), "view": shown,
 	}, s.actionURL, nil
 }

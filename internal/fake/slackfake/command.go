@@ -88,7 +88,7 @@ func (s *Server) shortcut(user, channel, ts, callbackID string) (payload answer,
 	ch, _ := s.channel(channel)
 	return answer{
 		"type": "message_action", "token": "unused", "callback_id": callbackID, "trigger_id": s.newTrigger(u.ID),
-		"action_ts": s.nextTS(), "team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil,
+		"action_ts": s.nextTS(), "team": answer{"id": u.TeamID, "domain": "errand"}, "enterprise": nil,
 		"is_enterprise_install": false, "user": wireUser(u), "channel": answer{"id": ch.ID, "name": ch.Name},
 		"message_ts": ts, "message": s.wire(r, true),
 		"response_url": s.newResponse(&record{Message: Message{Channel: ch.ID}}, u.ID),

@@ -174,8 +174,14 @@ func (s *Server) newDelivery(key deliveryKey) (*delivery, error) {
 	case ch.kind() == "im": // Slack's reference of app_mention
 		return nil, errors.New("a direct message causes no app_mention")
 	}
+	if ch.External {
+		event.Files = onlyNamed(r.Files)
+	}
 	envelope := s.envelope(event)
-	envelope.IsExtSharedChannel = ch.External
+	if author, known := s.user(r.User); ch.External && known {
+		// not that of the app, which the authorizations name (slackapi/java-slack-sdk#629)
+		envelope.IsExtSharedChannel, envelope.TeamID = true, author.TeamID
+	}
 	body, err := json.Marshal(envelope)
 	if err != nil {
 		return nil, err

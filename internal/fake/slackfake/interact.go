@@ -94,7 +94,7 @@ func (s *Server) act(user, channel, ts string, find func(blocks json.RawMessage)
 	}
 	return answer{
 		"type": "block_actions", "token": "unused", "api_app_id": s.cfg.AppID, "trigger_id": s.newTrigger(u.ID),
-		"team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil, "is_enterprise_install": false,
+		"team": answer{"id": u.TeamID, "domain": "errand"}, "enterprise": nil, "is_enterprise_install": false,
 		"user":      wireUser(u),
 		"channel":   answer{"id": ch.ID, "name": ch.Name},
 		"container": container,
