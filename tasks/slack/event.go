@@ -36,6 +36,7 @@ type envelope struct {
 func (e *envelope) read(body []byte) error {
 	e.body = body
 	err := json.Unmarshal(body, e)
+	e.Event.User = cmp.Or(e.Event.User, e.Event.BotID) // what a webhook or a workflow posts has no user
 	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok &&
 		(odd.Field == "event" || strings.HasPrefix(odd.Field, "event.")) {
 		e.odd, err = odd, nil
@@ -100,8 +101,9 @@ func (ev event) origin() origin {
 	}
 }
 
-// newMessages are the subtypes of new messages: plain ones, with files, and replies that are shown in the channel, too.
-var newMessages = []string{"", "file_share", "thread_broadcast"}
+// newMessages are the subtypes of new messages: plain ones, with files, replies that are shown in the channel, too, and
+// those of webhooks and workflows.
+var newMessages = []string{"", "file_share", "thread_broadcast", "bot_message"}
 
 // isNewMessage reports whether an event is a message that a user just wrote; false for other events and messages
 // (edited, joined, deleted …).
@@ -314,7 +316,7 @@ type idForm string
 
 const (
 	channelForm idForm = "CGD"
-	userForm    idForm = "UW"
+	userForm    idForm = "UWB" // or the bot_id of a message without a user
 )
 
 // maxSlackID is the longest ID accepted; Slack's have some eleven characters.

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -109,6 +110,34 @@ func TestBots(t *testing.T) {
 		}
 	}
 	equal(t, "tasks", f.prompts(), []string{"B0FRIEND"})
+	equal(t, "told", len(f.Calls("chat.postEphemeral")), 0)
+}
+
+// What a webhook or a workflow posts has no user. It is accepted if its bot is listed, and answered without a mention.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0ALERTS"}}}, rights.Policy{})
+	for _, id := range []string{"B0ALERTS", "B0OTHER"} {
+		m := slackfake.Message{Channel: general, BotID: id, Text: at + id}
+		ts, err := f.Mention(t.Context(), m)
+		if err == nil {
+			err = f.Redeliver(t.Context(), ts, slackfake.MessageEvent)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	task := f.one()
+	equal(t, "task", []string{task.Prompt, task.Actor}, []string{"B0ALERTS", "B0ALERTS"})
+	r := f.open(f.source, task)
+	if err := r.Close(t.Context(), answered("Fine.")); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range f.posted(task) {
+		if strings.Contains(m.Text+string(m.Blocks), "<@") {
+			t.Errorf("posted %s", m.Blocks)
+		}
+	}
 	equal(t, "told", len(f.Calls("chat.postEphemeral")), 0)
 }
 

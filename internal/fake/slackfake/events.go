@@ -166,6 +166,9 @@ func (s *Server) newDelivery(key deliveryKey) (*delivery, error) {
 	switch {
 	case key.kind == MessageEvent:
 		event.ChannelType = ch.kind()
+		if r.User == "" {
+			event.Team = ""
+		}
 		if len(r.Files) > 0 {
 			event.SubType, event.Team = "file_share", "" // which the SDK's type does not have
 		}

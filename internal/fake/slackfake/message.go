@@ -14,7 +14,7 @@ type Message struct {
 	Channel     string          // id of the channel it is in
 	TS          string          // its id in the channel; given out by the server, ignored in what is to be stored
 	ThreadTS    string          // ts of the thread's root; empty for a root and for a message without a thread
-	User        string          // id of the author, a bot's user included
+	User        string          // id of the author, a bot's user included; empty for a webhook's
 	BotID       string          // empty for people
 	Text        string          // at most 40,000 characters are kept
 	Blocks      json.RawMessage // a JSON array; nil if there are none
@@ -74,7 +74,7 @@ func (s *Server) store(m Message) (*record, error) {
 	if _, ok := s.channel(m.Channel); !ok {
 		return nil, fmt.Errorf("store message: no channel %q", m.Channel)
 	}
-	if _, ok := s.user(m.User); !ok {
+	if _, ok := s.user(m.User); !ok && (m.User != "" || m.BotID == "") { // a webhook is no user
 		return nil, fmt.Errorf("store message: no user %q", m.User)
 	}
 	if m.ThreadTS != "" {

@@ -9,7 +9,7 @@ import (
 type wireMessage struct {
 	Type         string          `json:"type"`
 	SubType      string          `json:"subtype,omitempty"`
-	User         string          `json:"user"`
+	User         string          `json:"user,omitempty"`
 	BotID        string          `json:"bot_id,omitempty"`
 	Team         string          `json:"team,omitempty"`
 	Text         string          `json:"text"`
@@ -43,8 +43,11 @@ func (s *Server) wire(r *record, metadata bool) wireMessage {
 		TS: r.TS, ThreadTS: r.ThreadTS, Blocks: r.Blocks, Attachments: r.Attachments,
 		Files: r.Files, Reactions: slices.Clone(r.reactions),
 	}
-	if r.User == "USLACKBOT" { // see Edit
+	switch r.User {
+	case "USLACKBOT": // see Edit
 		w.SubType = "tombstone"
+	case "":
+		w.SubType = "bot_message"
 	}
 	if u, ok := s.user(r.User); ok {
 		w.Team = u.TeamID

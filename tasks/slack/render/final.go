@@ -34,11 +34,16 @@ const (
 
 // Final is the final message of a task for the user who asked.
 func (c Console) Final(t tasks.Task, user string, e tasks.Ending) []Part {
-	lead := "<@" + user + ">"
-	if sentence := Literal(e.Sentence(), MaxSentence); sentence != "" {
-		lead += " " + sentence
-	}
+	lead := strings.TrimSpace(mention(user) + " " + Literal(e.Sentence(), MaxSentence))
 	return Parts(FinalMarker(t, e), lead, e.Body(), endingFoot(t, e), c.finalButtons(t, e)...)
+}
+
+// mention mentions a user, but no webhook or workflow, which Slack cannot.
+func mention(user string) string {
+	if strings.HasPrefix(user, "B") {
+		return ""
+	}
+	return "<@" + user + ">"
 }
 
 // endingFoot is the note of an ending, a line for each repository, and its facts.
@@ -101,7 +106,8 @@ func Question(t tasks.Task, user string, q tasks.Question, foot string, buttons 
 		}
 		fmt.Fprintf(&b, "\n%d. %s", i+1, untrusted.Short(option, MaxSentence))
 	}
-	return Parts(mark, "<@"+user+"> I have a question before I continue.", b.String(), foot, buttons...)
+	lead := strings.TrimSpace(mention(user) + " I have a question before I continue.")
+	return Parts(mark, lead, b.String(), foot, buttons...)
 }
 
 // maxAsked is how much of a request is shown in the bot's post of it, in characters.
