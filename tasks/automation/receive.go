@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -111,37 +112,36 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *desk.Desk) (
 	return e.accept(ctx, d, key, body)
 }
 
-// The headers in which other services send the signature of a body, and the ID that the repetitions of a request have.
+// The headers in which other services send the ID that the repetitions of a request have.
 const (
-	githubSignature = "X-Hub-Signature-256"
-	jiraSignature   = "X-Hub-Signature"
-	linearSignature = "Linear-Signature"
-	jiraDelivery    = "X-Atlassian-Webhook-Identifier"
-	linearDelivery  = "Linear-Delivery"
+	jiraDelivery   = "X-Atlassian-Webhook-Identifier"
+	linearDelivery = "Linear-Delivery"
 )
 
-// sentDigest returns the signature that a request has, in hexadecimal.
-func sentDigest(h http.Header) string {
-	for _, name := range []string{intake.SignatureHeader, githubSignature, jiraSignature} {
-		if digest, found := strings.CutPrefix(h.Get(name), "sha256="); found {
-			return digest
+// carries reports whether some header of a request has an HMAC, in hexadecimal or base64, alone or among values with
+// names, such as sha256=. Each service has a header of its own for it, and nobody can guess it.
+func carries(h http.Header, mac []byte) bool {
+	for _, values := range h {
+		for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
+			_, named, _ := strings.Cut(part, "=")
+			for _, value := range []string{strings.TrimSpace(part), named} {
+				asHex, _ := hex.DecodeString(value)
+				asBase64, _ := base64.StdEncoding.DecodeString(value)
+				if hmac.Equal(asHex, mac) || hmac.Equal(asBase64, mac) {
+					return true
+				}
+			}
 		}
 	}
-	return h.Get(linearSignature)
+	return false
 }
 
 // verified returns the HMAC of a request in hexadecimal if the request has it, or the secret itself, and its
 // timestamps, if any, are recent; or else nothing.
 func (e *endpoint) verified(h http.Header, body []byte) string {
 	own := intake.Digest(h, e.Secret, body)
-	given, err := hex.DecodeString(sentDigest(h))
-	if err != nil || e.Secret == "" {
-		return ""
-	}
-	if len(given) == 0 && hmac.Equal([]byte(h.Get("Authorization")), []byte("Bearer "+e.Secret)) {
-		given = own
-	}
-	if !hmac.Equal(given, own) {
+	bearer := hmac.Equal([]byte(h.Get("Authorization")), []byte("Bearer "+e.Secret))
+	if e.Secret == "" || !bearer && !carries(h, own) {
 		return ""
 	}
 	if stamp := h.Get(intake.TimestampHeader); stamp != "" {
