@@ -21,6 +21,7 @@ type checkEvent struct {
 	Action string `json:"action"`
 	Repo   struct {
 		FullName string `json:"full_name"`
+		URL      string `json:"html_url"`
 	} `json:"repository"`
 	Install struct {
 		ID int64 `json:"id"`
@@ -64,17 +65,24 @@ func (e *checkEvent) check() checkOf {
 	return checkOf{SHA: e.SHA, Name: e.Context, Conclusion: e.State}
 }
 
-// actionRerequested is that a person runs a check again.
-const actionRerequested = "rerequested"
+// The actions of checks besides their ends: a commit was pushed, and a person runs a check again.
+const (
+	actionRequested   = "requested"
+	actionRerequested = "rerequested"
+)
 
-// checked submits a fix of failed checks on errand's pull request, or the review whose check is run again.
+// checked submits a fix of failed checks on errand's pull request, or the review whose check is run again, or passes
+// the commits of a merge queue.
 func (i *interpreter) checked(ctx context.Context, d delivery) (response string, err error) {
 	e := d.check
 	if err := i.worksOn(e.Repo.FullName); err != nil {
 		return "", err
 	}
-	if d.action == actionRerequested {
+	switch d.action {
+	case actionRerequested:
 		return i.rerequested(ctx, d)
+	case actionRequested:
+		return i.passQueued(ctx, d)
 	}
 	c := e.check()
 	branches := []string{c.Branch, c.Suite.Branch}
@@ -124,4 +132,30 @@ func (i *interpreter) rerequested(ctx context.Context, d delivery) (response str
 		return "", subject.Ignore("It is the head of no open pull request.")
 	}
 	return strings.Join(said, " "), nil
+}
+
+// queueBranches is the prefix of the branches on which GitHub's merge queue tries pull requests together.
+const queueBranches = "gh-readonly-queue/"
+
+// passQueued ends errand's check of a commit that a merge queue has made: the pull requests in it have their own, and
+// where the check is required, GitHub waits for it there, too.
+func (i *interpreter) passQueued(ctx context.Context, d delivery) (response string, err error) {
+	e, c := d.check, d.check.check()
+	if !strings.HasPrefix(c.Branch, queueBranches) {
+		return "", subject.IgnoreQuietly("It is on no branch of a merge queue.")
+	}
+	t, err := i.api.Reach(ctx, thread.Ref{Repo: e.Repo.FullName, Installation: e.Install.ID})
+	if err != nil {
+		return "", err
+	}
+	indicator, err := i.api.Forge.OpenIndicator(ctx, t.GH, hub.IndicatorTarget{
+		Repo: t.Repo, Commit: c.SHA, Task: "merge-queue", URL: e.Repo.URL + "/commit/" + c.SHA,
+	})
+	if err != nil {
+		return "", err
+	}
+	return "Passed.", indicator.Finish(ctx, hub.Verdict{
+		Conclusion: "skipped", Title: "Not reviewed in the merge queue", At: i.now(),
+		Summary: "Reviews are of pull requests, and have their own checks.",
+	})
 }

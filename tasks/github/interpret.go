@@ -59,6 +59,7 @@ var handlers = map[string]handler{
 	"workflow_run " + actionCompleted:               (*interpreter).checked,
 	"check_run " + actionRerequested:                (*interpreter).checked,
 	"check_suite " + actionRerequested:              (*interpreter).checked,
+	"check_suite " + actionRequested:                (*interpreter).checked,
 	"status":                                        (*interpreter).checked, // it has no actions
 	kindRemark:                                      (*interpreter).remark,
 	kindStart:                                       (*interpreter).polledStart,

@@ -130,3 +130,25 @@ func TestCheckIsRunAgain(t *testing.T) {
 		t.Errorf("run again by a bot: %+v", f.tasks())
 	}
 }
+
+// Where errand's check is required, a merge queue waits for it on its own commits, which nobody reviews.
+func TestMergeQueue(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	f := w.listen()
+	commit := must(w.repo.Commit("gh-readonly-queue/main/pr-1-abc", "main", map[string]string{"a": "b"}, "Merge"))
+	for want, branch := range []string{"change", "gh-readonly-queue/main/pr-1-abc"} {
+		for range 2 {
+			f.send("check_suite", map[string]any{
+				"action": "requested", "sender": map[string]any{"login": "ann", "type": "User"},
+				"repository":   map[string]any{"full_name": repo, "html_url": "https://github.example/acme/api"},
+				"installation": map[string]any{"id": 5},
+				"check_suite":  map[string]any{"head_sha": commit, "head_branch": branch},
+			}, githubfake.SendOptions{})
+		}
+		runs := w.hub.CheckRuns(repo, commit)
+		if len(runs) != want || want > 0 && (runs[0].Name != "errand" || runs[0].Conclusion != "skipped") {
+			t.Errorf("on %s: %+v", branch, runs)
+		}
+	}
+}
