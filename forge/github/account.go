@@ -64,7 +64,7 @@ func readAll[T any](
 	ctx context.Context, what string, list func(context.Context, *github.ListOptions) ([]T, *github.Response, error),
 ) (all []T, err error) {
 	o := &github.ListOptions{PerPage: 100}
-	for one, err := range Pages(o, same[T], func() ([]T, *github.Response, error) { return list(ctx, o) }) {
+	for one, err := range Pages(o, Same[T], func() ([]T, *github.Response, error) { return list(ctx, o) }) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", what, err)
 		}

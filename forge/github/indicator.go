@@ -143,7 +143,7 @@ func (c *checkRun) all(
 	ctx context.Context, commit string, opt *github.ListCheckRunsOptions,
 ) iter.Seq2[*github.CheckRun, error] {
 	opt.PerPage = 100
-	return Pages(&opt.ListOptions, same[*github.CheckRun], func() ([]*github.CheckRun, *github.Response, error) {
+	return Pages(&opt.ListOptions, Same[*github.CheckRun], func() ([]*github.CheckRun, *github.Response, error) {
 		page, resp, err := c.gh.Checks.ListCheckRunsForRef(ctx, c.owner, c.name, commit, opt)
 		if err != nil {
 			return nil, nil, err
@@ -269,7 +269,7 @@ func value(t *atomic.Pointer[time.Time]) time.Time {
 // statuses lists the latest status of each context of a commit.
 func statuses(ctx context.Context, gh *github.Client, owner, name, sha string) iter.Seq2[*github.RepoStatus, error] {
 	opt := &github.ListOptions{PerPage: 100}
-	return Pages(opt, same[*github.RepoStatus], func() ([]*github.RepoStatus, *github.Response, error) {
+	return Pages(opt, Same[*github.RepoStatus], func() ([]*github.RepoStatus, *github.Response, error) {
 		page, resp, err := gh.Repositories.GetCombinedStatus(ctx, owner, name, sha, opt)
 		if err != nil {
 			return nil, nil, err
@@ -328,7 +328,8 @@ func (f *Forge) CIStatusFor(
 	return ci, nil
 }
 
-func same[T any](v T) T { return v }
+// Same is the read of [Pages] for elements as they are.
+func Same[T any](v T) T { return v }
 
 func addCheckRun(ci *forge.CIStatus, run *github.CheckRun) {
 	switch {

@@ -109,8 +109,7 @@ func (i *interpreter) rerequested(ctx context.Context, d delivery) (response str
 	at := cmp.Or(c.Suite.Updated, c.Updated, i.now())
 	var said []string
 	opt := &github.PullRequestListOptions{State: "open", ListOptions: github.ListOptions{PerPage: 100}}
-	same := func(pr *github.PullRequest) *github.PullRequest { return pr }
-	for pr, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.PullRequest, *github.Response, error) {
+	for pr, err := range hub.Pages(&opt.ListOptions, hub.Same, func() ([]*github.PullRequest, *github.Response, error) {
 		return t.GH.PullRequests.List(ctx, t.Owner, t.Name, opt)
 	}) {
 		if err != nil {

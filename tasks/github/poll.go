@@ -240,8 +240,7 @@ func (v *repositoryPoll) latestPulls(ctx context.Context) (list []*github.PullRe
 	opt := &github.PullRequestListOptions{
 		State: "all", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: 30},
 	}
-	same := func(pr *github.PullRequest) *github.PullRequest { return pr }
-	for pr, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.PullRequest, *github.Response, error) {
+	for pr, err := range hub.Pages(&opt.ListOptions, hub.Same, func() ([]*github.PullRequest, *github.Response, error) {
 		return v.GH.PullRequests.List(ctx, v.Owner, v.Name, opt)
 	}) {
 		if err != nil {

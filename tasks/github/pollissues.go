@@ -19,9 +19,8 @@ func (v *repositoryPoll) missedIssues(ctx context.Context) error {
 		State: "open", Sort: "updated", Direction: "desc", Since: v.since,
 		ListOptions: github.ListOptions{PerPage: 100},
 	}
-	same := func(i *github.Issue) *github.Issue { return i }
 	var failed []error
-	for issue, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.Issue, *github.Response, error) {
+	for issue, err := range hub.Pages(&opt.ListOptions, hub.Same, func() ([]*github.Issue, *github.Response, error) {
 		return v.GH.Issues.ListByRepo(ctx, v.Owner, v.Name, opt)
 	}) {
 		if err != nil {

@@ -103,8 +103,7 @@ func (t Thread) Pull(ctx context.Context) (*github.PullRequest, error) {
 // Files iterates over the changed files of a pull request in GitHub's order, at most 3,000.
 func (t Thread) Files(ctx context.Context) iter.Seq2[*github.CommitFile, error] {
 	opt := &github.ListOptions{PerPage: 100}
-	same := func(f *github.CommitFile) *github.CommitFile { return f }
-	return hub.Pages(opt, same, func() ([]*github.CommitFile, *github.Response, error) {
+	return hub.Pages(opt, hub.Same, func() ([]*github.CommitFile, *github.Response, error) {
 		return t.GH.PullRequests.ListFiles(ctx, t.Owner, t.Name, t.Number, opt)
 	})
 }
@@ -114,8 +113,7 @@ func (t Thread) LastEvent(
 	ctx context.Context, wanted func(*github.IssueEvent) bool,
 ) (last *github.IssueEvent, err error) {
 	opt := &github.ListOptions{PerPage: 100}
-	same := func(e *github.IssueEvent) *github.IssueEvent { return e }
-	for e, err := range hub.Pages(opt, same, func() ([]*github.IssueEvent, *github.Response, error) {
+	for e, err := range hub.Pages(opt, hub.Same, func() ([]*github.IssueEvent, *github.Response, error) {
 		return t.GH.Issues.ListIssueEvents(ctx, t.Owner, t.Name, t.Number, opt)
 	}) {
 		if err != nil {
