@@ -51,7 +51,7 @@ type Publication struct {
 // Pushed describes the remote's branch after Publish.
 type Pushed struct {
 	Commit  string // our latest on the branch, perhaps not its head; empty: nothing to publish
-	Subject string // of the branch's first commit, in one line
+	Subject string // of the first commit that errand has not pushed before, or else of the branch's first, in one line
 	New     bool   // pushed by this call: the branch did not have all of the work before
 }
 
@@ -185,11 +185,19 @@ func (l load) deliver(ctx context.Context, p Publication) (Pushed, error) {
 	if there && ours {
 		pushed.Commit = l.branch
 	}
-	subjects, err := m.git.run(ctx, "log", "--reverse", "--no-merges", "--format=%s", l.base+".."+pushed.Commit)
-	if err != nil {
-		return Pushed{}, err
+	// What was pushed before may be in a pull request that was merged as one commit, and another one must not have its
+	// title.
+	news := []string{"log", "--reverse", "--no-merges", "--format=%s", l.base + ".." + pushed.Commit}
+	for _, without := range [][]string{append([]string{"--ignore-missing", "--not"}, p.Ours...), nil} {
+		subjects, err := m.git.run(ctx, append(slices.Clip(news), without...)...)
+		if err != nil {
+			return Pushed{}, err
+		}
+		pushed.Subject, _, _ = strings.Cut(strings.ToValidUTF8(subjects, "\uFFFD"), "\n")
+		if pushed.Subject != "" {
+			break
+		}
 	}
-	pushed.Subject, _, _ = strings.Cut(strings.ToValidUTF8(subjects, "\uFFFD"), "\n")
 	if there {
 		return pushed, nil
 	}

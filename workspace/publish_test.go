@@ -430,3 +430,25 @@ func TestOnlyOwnBranches(t *testing.T) {
 		}
 	}
 }
+
+// The title of a second pull request of a thread is that of its own work, also if the first was merged as one commit.
+func TestSubjectOfNewWork(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w, p := o.files(), publication()
+	c := checkout(t, w, api)
+	write(t, c.Dir+"/first.txt", "one\n")
+	p.Message = "Add the first\n"
+	first := published(t, w, c, p)
+	o.commit("main", map[string]string{"first.txt": "one\n"}) // squashed
+	testGit(t, o.bare, "update-ref", "-d", "refs/heads/"+ownBranch)
+	write(t, c.Dir+"/second.txt", "two\n")
+	p.Message = "Add the second\n"
+	second := published(t, w, c, p)
+	if first.Subject != "Add the first" || second.Subject != "Add the second" || !second.New {
+		t.Errorf("published %+v, then %+v", first, second)
+	}
+	if again := published(t, w, c, p); again.Subject != "Add the first" || again.New {
+		t.Errorf("published again: %+v", again)
+	}
+}
