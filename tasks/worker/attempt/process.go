@@ -30,7 +30,6 @@ import (
 	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
-	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
@@ -206,6 +205,10 @@ func (p *Processor) accept(r *run) (job, error) {
 	return j, err
 }
 
+// poolWait is how long a task waits that has come to a worker of another pool, ± 50 %. Within that time the leader
+// usually moves it.
+const poolWait = 5 * time.Second
+
 // open decodes the task and checks that this worker may try it.
 func (p *Processor) open(r *run) (job, error) {
 	rec := r.Claim.Record()
@@ -214,10 +217,9 @@ func (p *Processor) open(r *run) (job, error) {
 		return job{}, err
 	}
 	if pool := p.Policy.PoolOf(rec); pool != p.Pool {
-		// The pool has changed since, and the leader moves the task. It does not while it reads an older errand.yaml,
-		// so the task waits longer each time.
+		// The pool has changed since, and the leader moves the task, unless it still reads an older errand.yaml.
 		return job{}, &tasks.ErrLater{
-			At:  time.Now().Add(jitter.Around(queue.Backoff(rec.Delivery))),
+			At:  time.Now().Add(jitter.Around(poolWait)),
 			Why: "it belongs to pool " + tasks.PoolName(pool),
 		}
 	}
