@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
@@ -318,14 +319,14 @@ func TestBusyWorkerSharesThePolls(t *testing.T) {
 	close(finish)
 }
 
-// A worker without a free slot keeps no task from other workers, and takes no more deliveries of its class than it may
-// run of it.
+// A worker without a free slot keeps no task from other workers, nor lets it lose its turn, and takes no more deliveries
+// of its class than it may run of it.
 func TestFullWorkerTakesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	started, finish := f.running()
 	defer close(finish)
-	f.worker(func(c *Config) { c.Slots = 2 })
+	f.worker(func(c *Config) { c.Slots, c.Timing.Reconcile = 2, time.Hour }) // the leader orders nothing
 	for _, thread := range []string{"a", "b"} {
 		f.submit(f.task(thread, "x"))
 		f.next(started)
@@ -335,10 +336,14 @@ func TestFullWorkerTakesNothing(t *testing.T) {
 		task.Class = tasks.Review
 		return f.submit(task)
 	}
+	err := f.queue.Pause(t.Context(), tasks.Review)
 	first, second := review(1), review(2)
-	await.Until(f, "the worker has returned one task", func() bool {
-		return must(f.store.Get(t.Context(), first)).Delivery == 1 &&
-			len(must(f.asynq.ListPendingTasks(tasks.Review))) == 2
+	if err = errors.Join(err, f.queue.Resume(t.Context(), tasks.Review)); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(f, "the worker has returned one task to the front", func() bool {
+		pending := must(f.asynq.ListPendingTasks(tasks.Review))
+		return len(pending) == 2 && pending[0].ID == queue.DeliveryID(first, 1)
 	})
 	if rec := must(f.store.Get(t.Context(), first)); rec.Why != "all slots are taken" {
 		t.Errorf("%+v", rec)

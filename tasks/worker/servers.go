@@ -123,9 +123,6 @@ func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *as
 		return machine.Unable() // it was fetched beside the one task
 	}
 	ending, err := w.process(ctx, class, id, n)
-	if errors.Is(err, attempt.ErrNoRoom) {
-		w.slots.AwaitRoom(w.drained, class) // what occupies asynq's server keeps it from taking more
-	}
 	if ending != nil {
 		if _, err := t.ResultWriter().Write([]byte(ending.Word())); err != nil {
 			w.cfg.Log.Debug("note the ending for asynq", "run", id, "err", err)

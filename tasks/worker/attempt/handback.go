@@ -20,9 +20,6 @@ import (
 // ErrReturned is the result of a delivery whose task waits for another one.
 var ErrReturned = errors.New("the task was returned")
 
-// ErrNoRoom is [ErrReturned] because the worker has no free slot for the task.
-var ErrNoRoom = fmt.Errorf("%w, because the worker has no free slot", ErrReturned)
-
 // InfrastructureError is [ErrReturned] where errand's infrastructure failed, and says how.
 type InfrastructureError struct{ Cause error }
 

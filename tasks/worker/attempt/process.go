@@ -28,8 +28,10 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/jitter"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
@@ -80,7 +82,8 @@ func (p *Processor) Process(ctx context.Context, class, id string, delivery int)
 	return ending, nil
 }
 
-// takeSlot takes a slot for a class. If none is free, it gives the task another delivery, for a worker with room.
+// takeSlot takes a slot for a class. If none is free, it gives the task another delivery, for a worker with room, and
+// its turn again. It returns when this worker has room: what waits here occupies asynq's server, which takes no more.
 func (p *Processor) takeSlot(ctx context.Context, class, id string, delivery int) (*machine.Slot, error) {
 	slot, lacks := p.Slots.Take(class)
 	if lacks == nil {
@@ -92,7 +95,10 @@ func (p *Processor) takeSlot(ctx context.Context, class, id string, delivery int
 		return nil, fmt.Errorf("return task %s: %w", id, err)
 	}
 	p.deliver(ctx)
-	return nil, ErrNoRoom
+	err := p.Queue.ToFront(ctx, store.QueueOf(p.Pool, class), queue.DeliveryID(id, delivery+1))
+	logline.Warn(p.Log, err, "put task first", "run", id)
+	p.Slots.AwaitRoom(p.Drained, class)
+	return nil, ErrReturned
 }
 
 // complete runs a claimed task and stores its ending. It returns nil if it has stored none; then the run is closed.

@@ -101,7 +101,7 @@ func (s *Slots) lacks(class string) error {
 }
 
 // lookAgain is how often AwaitRoom looks for memory that has become available.
-const lookAgain = 10 * time.Second
+const lookAgain = time.Second
 
 // AwaitRoom returns when a slot is free for a class, or when ctx ends.
 func (s *Slots) AwaitRoom(ctx context.Context, class string) {

@@ -155,7 +155,7 @@ func TestRoomIsAwaited(t *testing.T) {
 			t.Errorf("room for background work after %v", got)
 		}
 		available.Store(0)
-		time.AfterFunc(15*time.Second, func() { available.Store(math.MaxInt64) })
+		time.AfterFunc(lookAgain*3/2, func() { available.Store(math.MaxInt64) })
 		if got := awaited(t.Context(), tasks.Interactive); got != 2*lookAgain {
 			t.Errorf("room in memory after %v", got)
 		}
