@@ -36,7 +36,9 @@ type envelope struct {
 func (e *envelope) read(body []byte) error {
 	e.body = body
 	err := json.Unmarshal(body, e)
-	e.Event.User = cmp.Or(e.Event.User, e.Event.BotID) // what a webhook or a workflow posts has no user
+	for _, v := range []*version{&e.Event.version, &e.Event.Message, &e.Event.Previous} {
+		v.User = cmp.Or(v.User, v.BotID) // what a webhook or a workflow posts has no user
+	}
 	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok &&
 		(odd.Field == "event" || strings.HasPrefix(odd.Field, "event.")) {
 		e.odd, err = odd, nil
@@ -117,7 +119,7 @@ func (e envelope) isNewMessage() (ok bool, err error) {
 	case !slices.Contains(newMessages, ev.SubType) || ev.User == "" || ev.Edited != nil:
 		return false, nil
 	}
-	if !channelForm.fits(ev.Channel) || !userForm.fits(ev.User) || !isTS(ev.TS) ||
+	if !channelForm.fits(ev.Channel) || !authorForm.fits(ev.User) || !isTS(ev.TS) ||
 		ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
 		return false, notReadable(errOddID)
 	}
@@ -183,7 +185,7 @@ func (e envelope) isChange() (bool, error) {
 		return false, notReadable(e.odd)
 	case ev.isDeletion() && ev.Previous.User == "", !ev.isDeletion() && !ev.isEdit():
 		return false, nil
-	case !channelForm.fits(ev.Channel) || !isTS(ev.changedTS()) || !userForm.fits(ev.author()) ||
+	case !channelForm.fits(ev.Channel) || !isTS(ev.changedTS()) || !authorForm.fits(ev.author()) ||
 		m.ThreadTS != "" && !isTS(m.ThreadTS):
 		return false, notReadable(errOddID)
 	}
@@ -316,7 +318,8 @@ type idForm string
 
 const (
 	channelForm idForm = "CGD"
-	userForm    idForm = "UWB" // or the bot_id of a message without a user
+	userForm    idForm = "UW"
+	authorForm  idForm = userForm + "B" // or the bot_id of a message without a user
 )
 
 // maxSlackID is the longest ID accepted; Slack's have some eleven characters.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/rights"
 )
 
@@ -139,6 +141,40 @@ func TestWebhooks(t *testing.T) {
 		}
 	}
 	equal(t, "told", len(f.Calls("chat.postEphemeral")), 0)
+}
+
+// The words of a webhook's message count when they are edited, and until it is deleted. Its answer to a question is shown
+// without a mention. People who are no approvers do not control its task.
+func TestWebhookChangesItsMind(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0ALERTS"}}}, rights.Policy{})
+	say := func(thread, text string) (ts string) {
+		t.Helper()
+		ts, err := f.Mention(t.Context(), slackfake.Message{
+			Channel: general, BotID: "B0ALERTS", ThreadTS: thread, Text: text,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ts
+	}
+	gone := say("", "count")
+	f.edit(gone, at+"count all")
+	equal(t, "edited", f.one().Prompt, "count all")
+	f.edit(gone, "")
+	equal(t, "deleted", f.state(f.one().ID).Ending.Kind, tasks.Withdrawn)
+
+	root := say("", "paint it")
+	task, claim := f.begin()
+	ts := f.ask(task, claim, colours())
+	f.press(ann, ts, "answer/1")
+	f.told(ann, policy.NotYours)
+	say(root, "red")
+	equal(t, "answer", f.heard(task, claim, colours()).Text, "red")
+	posted := f.posted(task)
+	if shown := string(posted[len(posted)-1].Blocks); strings.Contains(shown, "@B0ALERTS") || !strings.Contains(shown, "red") {
+		t.Errorf("the question shows %s", shown)
+	}
 }
 
 // While Slack does not return a user's profile, the user has no access: the event has to come again. Slack is not

@@ -210,9 +210,10 @@ func (r *report) unposted(ctx context.Context, e tasks.Ending, err error) error 
 // may only have been out of the channel for a moment.
 const directAfter = time.Minute
 
-// sendDirectly sends the final message to the person who asked, once, because its place refuses it.
+// sendDirectly sends the final message to the person who asked, once, because its place refuses it. Webhooks and
+// workflows read no messages.
 func (r *report) sendDirectly(ctx context.Context, e tasks.Ending, why string) (sent bool, err error) {
-	if r.memory == nil {
+	if r.memory == nil || !userForm.fits(r.origin.User) {
 		return false, nil
 	}
 	list := r.final(e)

@@ -406,6 +406,25 @@ func TestOutOfTheChannel(t *testing.T) {
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
 }
 
+// A webhook whose channel the bot has left gets nothing directly: there is nobody to read it.
+func TestWebhookGetsNoDirectMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{Memory: newMind()})
+	ts, err := w.Seed(slackfake.Message{Channel: general, BotID: "B0ALERTS", Text: "count"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.open(w.source, taskFrom(origin{Team: team, Channel: general, TS: ts, User: "B0ALERTS"}))
+	w.Change(slackfake.Channel{ID: general, Outside: true})
+	left, ok := errors.AsType[*tasks.UnpostedError](r.Close(t.Context(), answered("Forty-two.")))
+	if !ok || left.Final || left.Why != "Slack says not_in_channel" {
+		t.Errorf("err = %v", left)
+	}
+	for _, call := range w.Calls("chat.postMessage") {
+		equal(t, "channel", call.Form.Get("channel"), general)
+	}
+}
+
 // forgetful is a Memory that does not take the first change.
 type forgetful struct {
 	*mind

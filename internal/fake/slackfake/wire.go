@@ -1,6 +1,7 @@
 package slackfake
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 )
@@ -56,7 +57,7 @@ func (s *Server) wire(r *record, metadata bool) wireMessage {
 		w.Metadata = r.Metadata
 	}
 	if n := len(r.EditedAt); n > 0 {
-		w.Edited = &wireEdited{User: r.User, TS: formatTS(r.EditedAt[n-1].UnixMicro())}
+		w.Edited = &wireEdited{User: cmp.Or(r.User, r.BotID), TS: formatTS(r.EditedAt[n-1].UnixMicro())}
 	}
 	if r.ThreadTS == "" {
 		s.wireRoot(&w, r)
