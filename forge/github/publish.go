@@ -31,8 +31,8 @@ const (
 )
 
 // Publish opens a pull request for a branch, or updates errand's section in the description of the one that is open. Of
-// that it changes neither the title, nor what people wrote around the section, nor the state. A pull request whose
-// number is known is updated even if it was closed.
+// that it changes neither the title, nor what people wrote around the section, nor the state. For work whose pull
+// request people have closed or merged, it returns that one as it is; one whose number is known is updated even then.
 func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	if f.IsReadOnly(p.Repo) { // it may have become read-only since the task was submitted
 		return forge.PullRequestRef{},
@@ -93,27 +93,32 @@ func (b publication) find(ctx context.Context) (*github.PullRequest, error) {
 		}
 		return pr, nil
 	}
-	list, _, err := b.gh.PullRequests.List(ctx, b.owner, b.name, &github.PullRequestListOptions{
-		State: "all", Head: b.owner + ":" + b.Branch, ListOptions: github.ListOptions{PerPage: 100},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list pull requests: %w", err)
-	}
-	var over *github.PullRequest
-	for _, pr := range list { // the newest first
-		// GitHub ignores a filter that it does not understand.
-		if pr.GetHead().GetRef() != b.Branch || pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID() {
-			continue
+	for _, state := range []string{"open", "closed"} {
+		list, _, err := b.gh.PullRequests.List(ctx, b.owner, b.name, &github.PullRequestListOptions{
+			State: state, Head: b.owner + ":" + b.Branch, ListOptions: github.ListOptions{PerPage: 100},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list pull requests: %w", err)
 		}
-		if pr.GetState() == "open" {
-			return pr, nil
-		}
-		described, _ := readSection(pr.GetBody())
-		if over == nil && (described.commit == b.Commit || pr.GetHead().GetSHA() == b.Commit) {
-			over = pr
+		for _, pr := range list { // the newest first
+			if b.has(pr) {
+				return pr, nil
+			}
 		}
 	}
-	return over, nil
+	return nil, nil
+}
+
+// has reports whether a pull request of the branch is that of the proposal: any open one, or one with the same work and
+// base that people have ended.
+func (b publication) has(pr *github.PullRequest) bool {
+	// GitHub ignores a filter that it does not understand.
+	if pr.GetHead().GetRef() != b.Branch || pr.GetHead().GetRepo().GetID() != pr.GetBase().GetRepo().GetID() {
+		return false
+	}
+	described, _ := readSection(pr.GetBody())
+	return pr.GetState() == "open" || pr.GetBase().GetRef() == b.Base &&
+		(described.commit == b.Commit || pr.GetHead().GetSHA() == b.Commit)
 }
 
 // decorate gives a new pull request its labels and a reviewer. go-github would send the labels as a bare list, which
@@ -152,9 +157,12 @@ func (b publication) create(ctx context.Context) (*github.PullRequest, error) {
 	return pr, nil
 }
 
-// update replaces errand's section unless it describes this commit already or a newer task wrote it. If people removed
-// the section, it stays removed.
+// update replaces errand's section unless it describes this commit already or a newer task wrote it, or people have
+// ended the pull request. If people removed the section, it stays removed.
 func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
+	if b.Number == 0 && pr.GetState() == "closed" {
+		return nil
+	}
 	body := pr.GetBody()
 	old, ok := readSection(body)
 	if len(b.Together) == 0 {

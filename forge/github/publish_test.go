@@ -236,6 +236,32 @@ func TestPublishOpensNothingTwice(t *testing.T) {
 	}
 }
 
+// A closed pull request with the same work is not edited. It counts neither for another base nor beside an open one.
+func TestPublishAndClosedPullRequests(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	w.started()
+	must(w.repo.Commit("release", "main", nil, "release"))
+	first := w.publish(w.work(1))
+	work := w.work(2) // which somebody has pushed, so the description is of the commit before
+	body := w.pull(first.Number).Body
+	if err := w.hub.ChangePR(t.Context(), repo, first.Number, "closed", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if again := w.publish(work); again.Number != first.Number || w.pull(first.Number).Body != body {
+		t.Errorf("published as %+v: %s", again, w.pull(first.Number).Body)
+	}
+	work.Base = "release"
+	other := w.publish(work)
+	if other.Number == first.Number || w.pull(other.Number).Base != "release" {
+		t.Errorf("published for another base as %+v", other)
+	}
+	work.Base = "main"
+	if again := w.publish(work); again.Number != other.Number {
+		t.Errorf("published as %+v beside the open one", again)
+	}
+}
+
 // A lost response or a concurrent request should not create duplicates.
 func TestPublishIsNotDoubled(t *testing.T) {
 	t.Parallel()
