@@ -121,7 +121,7 @@ func (i *interpreter) rerequested(ctx context.Context, d delivery) (response str
 		o := subject.OfPull(t.Repo, pr)
 		o.Installation, o.Action = t.Installation, subject.ActionReviewRequested
 		id := tasks.NewID(at, sourceName, fmt.Sprintf("%s-%d", d.id, o.Number))
-		one, err := i.reviews.Replace(ctx, i.reviews.Task(id, e.Sender.GetLogin(), pr, o))
+		one, err := i.reviews.Again(ctx, i.reviews.Task(id, e.Sender.GetLogin(), pr, o))
 		if err != nil {
 			return "", err
 		}

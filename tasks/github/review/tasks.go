@@ -148,6 +148,21 @@ func (r Submitter) Replace(ctx context.Context, t Candidate) (response string, e
 	return r.submit(ctx, t)
 }
 
+// Again is Replace for one more review of a head, unless one of the same head and base waits or runs.
+func (r Submitter) Again(ctx context.Context, t Candidate) (response string, err error) {
+	open, err := r.desk.Open(ctx, t.Thread)
+	if err != nil {
+		return "", err
+	}
+	isOther := otherVersion(t.About, "")
+	for _, st := range open {
+		if st.Task.Kind == subject.KindReview && st.Task.ID != t.ID && !isOther(st.Task) {
+			return "Task " + st.Task.ID + " reviews it already.", nil
+		}
+	}
+	return r.Replace(ctx, t)
+}
+
 // endForkReviews ends the reviews of other heads of a pull request from a fork, and those with other bases: the new
 // head may not be approved, and the approved one is gone.
 func (r Submitter) endForkReviews(ctx context.Context, t Candidate) error {
