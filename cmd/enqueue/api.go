@@ -44,15 +44,16 @@ func newAPIClient(addr, token string) (*apiClient, error) {
 		return nil,
 			errors.New("ERRAND_CONSOLE_TOKEN contains blanks, line breaks or other invalid characters: copy it again")
 	}
-	c := &apiClient{token: token, http: &http.Client{}, pause: firstPause}
-	addr = strings.TrimRight(cmp.Or(addr, defaultAddr), "/")
-	if strings.HasPrefix(addr, "http://") || strings.HasPrefix(addr, "https://") {
+	c := &apiClient{token: token, http: &http.Client{CheckRedirect: notFollowed}, pause: firstPause}
+	addr = strings.TrimRight(cmp.Or(strings.TrimSpace(addr), defaultAddr), "/")
+	if strings.Contains(addr, "://") {
 		u, err := url.Parse(addr)
-		if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+			u.RawQuery+u.Fragment != "" {
 			// Do not quote it: it may contain a password.
 			return nil, errors.New("ERRAND_HTTP_ADDR must be host:port or a URL like https://errand.example.com")
 		}
-		c.base = addr
+		c.base = strings.TrimRight(u.String(), "/")
 		return c, nil
 	}
 	host, port, err := net.SplitHostPort(addr)
@@ -68,6 +69,9 @@ func newAPIClient(addr, token string) (*apiClient, error) {
 	c.base = "http://" + net.JoinHostPort(host, port)
 	return c, nil
 }
+
+// notFollowed refuses redirects: behind one, a POST can become a GET, and a token is left out at another host.
+func notFollowed(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // open sends a request, such as GET /api/tasks, and returns the response if its status is 2xx. A body that is not nil
 // is sent as JSON.
@@ -134,7 +138,11 @@ func (c *apiClient) responseError(resp *http.Response) error {
 	var problem struct{ Title, Detail string }
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // a partial body is handled below
 	text := fmt.Sprintf("%s answered %s: is this errand?", c.base, resp.Status)
+	to, err := resp.Location()
 	switch {
+	case err == nil:
+		text = display.Line(fmt.Sprintf("%s redirects to %s://%s: %s", c.base, to.Scheme, to.Host,
+			c.remedy("ERRAND_HTTP_ADDR to the front door's own address")))
 	case resp.StatusCode == http.StatusUnauthorized && c.token == "":
 		text = "the server requires a token: set ERRAND_CONSOLE_TOKEN to the server's value (`worker " +
 			"-standalone` prints one if none is set)"

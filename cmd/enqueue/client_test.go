@@ -17,6 +17,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		_, _ = w.Write([]byte("{}"))
 	}))
 	defer elsewhere.Close()
+	moved := httptest.NewServer(http.RedirectHandler(f.server.URL+"/api/chat", http.StatusMovedPermanently))
+	defer moved.Close()
 	id := f.submit("Hello")
 	for name, test := range map[string]struct {
 		args        string
@@ -42,6 +44,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"broken token":   {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN contains blanks"},
 		"someone's JSON": {"list", elsewhere.URL, "x", "it has no tasks: is this errand?"},
 		"someone else":   {"list", other.URL, "x", "404 Not Found: is this errand?"},
+		"moved":          {"chat hello", moved.URL, testToken, "redirects to " + f.server.URL + ": set ERRAND_HTTP_ADDR"},
+		"a page":         {"list", f.server.URL + "/#/x", "x", "must be host:port or a URL like"},
 		"no address":     {"list", "errand.test", "x", "must be host:port or a URL, not"},
 		"no URL":         {"list", "http://ann:s3cret@errand.test", "x", "must be host:port or a URL like"},
 		"path as ID":     {"cancel ../tasks", f.server.URL, testToken, "No such task"},
@@ -54,7 +58,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			code := run(t.Context(), strings.Fields(test.args),
 				world{getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs})
 			if code != 1 || out.Len() > 0 || !strings.Contains(errs.String(), test.want) ||
-				strings.Contains(errs.String(), "s3cret") {
+				strings.Contains(errs.String(), "s3cret") ||
+				name == "to follow" && strings.Contains(errs.String(), "again") {
 				t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
 			}
 		})
@@ -116,6 +121,7 @@ func TestAddresses(t *testing.T) {
 		"[::]:9000":               "http://[::1]:9000",
 		"errand.test:9000":        "http://errand.test:9000",
 		"https://errand.test/":    "https://errand.test",
+		" HTTPS://errand.test\n":  "https://errand.test",
 		"http://errand.test:90/x": "http://errand.test:90/x",
 	} {
 		if d, err := newAPIClient(addr, ""); err != nil || d.base != want {

@@ -113,6 +113,9 @@ func loginCommand(t *terminal) *cobra.Command {
 			return fmt.Errorf("save login: %w", err)
 		}
 		printf(t.stdout, "Logged in to %s. The token is saved in %s.\n", a.URL, path)
+		if used, err := t.access(); err == nil && !used.saved {
+			printf(t.stderr, "enqueue: warning: ERRAND_HTTP_ADDR or ERRAND_CONSOLE_TOKEN is set, and counts instead\n")
+		}
 		if u, err := url.Parse(a.URL); err == nil && u.Scheme == "http" && !local(u.Hostname()) {
 			printf(t.stderr, "enqueue: warning: the token is sent without encryption; use an https URL\n")
 		}

@@ -42,6 +42,11 @@ func TestLogin(t *testing.T) {
 		strings.Contains(out+errs, testToken) || !strings.Contains(out, "Logged in to http://"+addr) {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
+	f.env["ERRAND_CONSOLE_TOKEN"] = "another"
+	if _, _, errs := f.runWith(testToken+"\n", "login", addr); !strings.Contains(errs, "counts instead") {
+		t.Errorf("a login that has no effect: %s", errs)
+	}
+	delete(f.env, "ERRAND_CONSOLE_TOKEN")
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
@@ -112,6 +113,9 @@ func (w *watch) update(n update) (done bool, err error) {
 	case n.err != nil:
 		w.screen.Status("")
 		w.screen.Newline()
+		if e, ok := errors.AsType[*apiError](n.err); ok && e.status == http.StatusNotFound {
+			return true, n.err
+		}
 		return true, fmt.Errorf("%w; `enqueue logs -f %s` follows it again", n.err, w.name)
 	case n.reconnecting, n.raw == "":
 	case w.raw:
