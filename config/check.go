@@ -103,7 +103,7 @@ func checkTexts(p *Problems, all []setting) {
 // letters, because URLs are compared and may be a part of the fleet's identity. It clears a refused URL and does not
 // quote it, because it may contain a password.
 func checkURL(p *Problems, s setting, ending string) {
-	u, err := url.Parse(s.field.String())
+	u, err := url.Parse(bracketed(s.field.String()))
 	what := ""
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -120,6 +120,16 @@ func checkURL(p *Problems, s setting, ending string) {
 	}
 	s.field.SetString("")
 	p.add(s.name, what, "use only scheme, host and path, like https://ghe.example.com/api/v3")
+}
+
+// bracketed returns a URL with an IPv6 address between brackets, which http://$(POD_IP):8081 lacks in Kubernetes.
+func bracketed(text string) string {
+	scheme, rest, _ := strings.Cut(text, "://")
+	port := max(0, strings.LastIndex(rest, ":"))
+	if ip, err := netip.ParseAddr(rest[:port]); err == nil && ip.Is6() {
+		return scheme + "://[" + rest[:port] + "]" + rest[port:]
+	}
+	return text
 }
 
 // tokenForm describes a token that cannot be guessed and fits into a cookie and a header.

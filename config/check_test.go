@@ -248,6 +248,24 @@ func TestOneProblem(t *testing.T) {
 	}
 }
 
+// Kubernetes writes an IPv6 address without the brackets that a URL needs.
+func TestURLWithAnIPv6Address(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"http://fd00::5:8081":        "http://[fd00::5]:8081",
+		"http://[fd00::5]:8081":      "http://[fd00::5]:8081",
+		"http://10.0.0.5:8081":       "http://10.0.0.5:8081",
+		"https://w1.example.test/:8": "https://w1.example.test/:8",
+	} {
+		c, err := load(getenv(map[string]string{
+			"REDIS_URL": "redis://localhost", "ANTHROPIC_API_KEY": "k", "ERRAND_WORKER_URL": given,
+		}), machine(t, nil), RoleWorker)
+		if err != nil || c.Worker.URL != want {
+			t.Errorf("%s is %s, %v", given, c.Worker.URL, err)
+		}
+	}
+}
+
 // Certificates of Redis must be of use.
 func TestRedisCertificates(t *testing.T) {
 	t.Parallel()
