@@ -143,10 +143,13 @@ func describe(c *cobra.Command) {
 
 // checkArguments compares the arguments of a command with their names in Use.
 func checkArguments(c *cobra.Command, args []string) error {
-	names := strings.Fields(c.Use)[1:]
+	names, given := strings.Fields(c.Use)[1:], len(args)
+	if empty := slices.Index(args, ""); empty >= 0 { // as of a variable that is not set
+		given = empty
+	}
 	switch {
-	case len(args) < len(names):
-		return fmt.Errorf("missing %s", strings.TrimSuffix(names[len(args)], "…"))
+	case given < len(names):
+		return fmt.Errorf("missing %s", strings.TrimSuffix(names[given], "…"))
 	case len(args) == len(names) || strings.HasSuffix(c.Use, "…"):
 		return nil
 	case !c.HasSubCommands():

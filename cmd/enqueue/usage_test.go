@@ -48,6 +48,8 @@ func TestUsage(t *testing.T) {
 		"cancel a b":            {2, `enqueue cancel: unexpected argument "b"; `},
 		"pause":                 {2, "enqueue pause: missing CLASS; "},
 		"logs":                  {2, "enqueue logs: missing ID; "},
+		"logs ''":               {2, "enqueue logs: missing ID; "},
+		"answer id ''":          {2, "enqueue answer: missing WORDS; "},
 		"findings":              {2, "enqueue findings: missing --repo OWNER/NAME; "},
 		"env rebiuld a/b":       {2, `enqueue env: unknown command "rebiuld", try rebuild; `},
 		"env":                   {2, "enqueue env: missing command, such as rebuild; "},
@@ -60,7 +62,11 @@ func TestUsage(t *testing.T) {
 		"audit verify --who me": {2, "unknown flag: --who"},
 	} {
 		var out, errs strings.Builder
-		code := run(t.Context(), strings.Fields(args), world{
+		words := strings.Fields(args)
+		if n := len(words) - 1; n > 0 && words[n] == "''" { // as of a variable that is not set
+			words[n] = ""
+		}
+		code := run(t.Context(), words, world{
 			getenv: func(name string) string { return map[string]string{"ERRAND_HTTP_ADDR": "127.0.0.1:1"}[name] },
 			stdout: &out, stderr: &errs,
 		})
