@@ -255,7 +255,7 @@ func Listen(ctx context.Context, addr, variable string) (net.Listener, error) {
 }
 
 // Signals returns a context that ends at the first SIGINT or SIGTERM. At the second the process exits at once, and the
-// keepers end the runs.
+// keepers end the runs. Signals that come together are one: timeout(1) sends its own to the process and to its group.
 func Signals(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -263,7 +263,12 @@ func Signals(ctx context.Context) context.Context {
 	go func() {
 		<-signals
 		cancel()
-		<-signals
+		first := time.Now()
+		for range signals {
+			if time.Since(first) > time.Second {
+				break
+			}
+		}
 		fmt.Fprintln(os.Stderr, "second signal: exiting now; the keepers end running agents")
 		os.Exit(130)
 	}()
