@@ -21,6 +21,10 @@ func TestNewChecksWhatItNeeds(t *testing.T) {
 			t.Errorf("no error for %+v", cfg)
 		}
 	}
+	_, err := New(Config{Dir: "/dev/null/a", URL: w.cfg.URL})
+	if err == nil || !strings.Contains(err.Error(), "ERRAND_STATE_DIR") {
+		t.Errorf("a place that cannot be written: %v", err)
+	}
 	for out, good := range map[string]bool{
 		"git version 2.32.0": true, "git version 2.39.5 (Apple Git-154)": true, "git version 3.0.0": true,
 		"git version 2.50.1.windows.1": true, "git version 2.31.9": false, "git version 1.99.0": false, "hello": false,

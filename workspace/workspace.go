@@ -83,7 +83,7 @@ func New(cfg Config) (*Workspace, error) {
 		return nil, errors.New("workspace: Dir and URL are required")
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make workspace: %w", err)
+		return nil, fmt.Errorf("make workspace in ERRAND_STATE_DIR: %w", err)
 	}
 	// Resolve links, because git compares the path with its own idea of where it is (GIT_CEILING_DIRECTORIES).
 	dir, err := filepath.EvalSymlinks(cfg.Dir)
@@ -94,7 +94,7 @@ func New(cfg Config) (*Workspace, error) {
 		err = os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the x bit
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make workspace: %w", err)
+		return nil, fmt.Errorf("make workspace in ERRAND_STATE_DIR: %w", err)
 	}
 	cfg.Dir = dir
 	g, err := findGit(dir, cfg.Env)
