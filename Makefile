@@ -15,7 +15,7 @@ BROWSER := e2e/browser
 PROOF := e2e/proof
 
 # Tools are pinned in tools/go.mod. Go builds them on first use, with the current compiler. golangci-lint includes gofumpt.
-TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
+TOOL := go tool -modfile='$(CURDIR)/tools/go.mod'
 LINT := $(TOOL) golangci-lint
 
 # The pinned CLI comes before any other on the machine, for tests, demo and run.
@@ -140,7 +140,7 @@ trial-install: release ## 2 min | Install the package in a new Debian system and
 
 # bin/chaos contains chaos itself and the scripted CLI that replaces the agent.
 chaos: build ## 15 min | Break a whole fleet on purpose and check the results (ARGS='-for 3m', '-seed N -tasks N -faults N', -once: 4 min, -takeovers: 1 min)
-	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
+	go -C e2e build -buildvcs=$(VCS) -trimpath -o '$(CURDIR)/bin/chaos/' ./chaos ./chaos/cli
 	bin/chaos/chaos -bin bin -cli bin/chaos/cli -s3 "$$($(TOOL) -n versitygw)" $(ARGS)
 
 upgrade: ## 6 min | Break a fleet whose processes alternate between this version and REVISION, by default the newest tag

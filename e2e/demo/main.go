@@ -33,7 +33,7 @@ func main() {
 }
 
 // patience bounds the demo with -once, set-up included; it takes about half a minute.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // run runs the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

@@ -1,0 +1,21 @@
+package house
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// TestMakefile checks that the commands of the Makefile work in a checkout whose path has a space.
+func TestMakefile(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range regexp.MustCompile(`(?m)^.*[^"']\$\(CURDIR\).*$`).FindAllString(string(text), -1) {
+		if line != "export PATH := $(CURDIR)/node_modules/.bin:$(PATH)" {
+			t.Errorf("not in quotation marks: %s", line)
+		}
+	}
+}
