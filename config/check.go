@@ -24,7 +24,6 @@ var checks = map[string]func(p *Problems, s setting, bound string){
 // check validates each value independently of the role.
 func (c *Config) check(p *Problems) {
 	all := c.settings()
-	checkTexts(p, all)
 	if !p.Has("REDIS_URL") {
 		c.Redis.URL.check(p)
 	}
@@ -80,22 +79,6 @@ func checkLimit(p *Problems, s setting, bound string) {
 	case n < 0:
 		p.add(s.name, fmt.Sprintf("must not be negative (%v)", s.value),
 			"use a value like "+s.preset+", or 0 for no limit")
-	}
-}
-
-// checkTexts refuses quotation marks that no shell has removed, and the placeholder that -print-config prints.
-func checkTexts(p *Problems, all []setting) {
-	for _, s := range all {
-		if s.field.Kind() != reflect.String {
-			continue
-		}
-		value := s.field.String()
-		if len(value) > 1 && strings.ContainsAny(value[:1], `"'`) && value[0] == value[len(value)-1] {
-			p.add(s.name, "is in quotation marks", "remove them: docker --env-file and kubectl make them a part of it")
-		}
-		if strings.Contains(value, redacted) {
-			p.add(s.name, "contains the placeholder "+redacted, "replace it by the value")
-		}
 	}
 }
 

@@ -58,6 +58,9 @@ func parse(p *Problems, getenv func(string) string) Config {
 			continue
 		}
 		given = append(given, s.name)
+		if checkText(p, s.name, value); p.Has(s.name) && s.field.Kind() != reflect.String {
+			continue
+		}
 		// The library's errors name the Go field, so parse each variable separately to know which one is wrong.
 		one := env.Options{Environment: map[string]string{s.name: value}}
 		if err := env.ParseWithOptions(new(Config), one); err != nil {
@@ -72,6 +75,18 @@ func parse(p *Problems, getenv func(string) string) Config {
 	}
 	c.Given = given
 	return c
+}
+
+// checkText refuses quotation marks that no shell has removed, except around keys, and the placeholder that
+// -print-config prints.
+func checkText(p *Problems, name, value string) {
+	last := len(value) - 1
+	if last > 0 && strings.ContainsAny(value[:1], `"'`) && value[0] == value[last] && !strings.Contains(value, "-----") {
+		p.add(name, "is in quotation marks", "remove them: docker --env-file and kubectl make them a part of it")
+	}
+	if strings.Contains(value, redacted) {
+		p.add(name, "contains the placeholder "+redacted, "replace it by the value")
+	}
 }
 
 // explain describes a value that does not fit its field. It quotes the value, which cannot be a secret: every string is
