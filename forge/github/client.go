@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -361,15 +362,18 @@ func messages(err error) string {
 // missing says why a call failed where GitHub itself does not.
 const missing = "it does not exist, or errand has no access to it"
 
+// addresses are those of machines. GitHub names the fleet's own where an organisation permits only some.
+var addresses = regexp.MustCompile(`\d+(\.\d+){3}|[[:xdigit:]]*:[[:xdigit:].]*:[[:xdigit:].:]+`)
+
 // Explain is RateLimit for calls on behalf of people: a permanent failure becomes a *forge.RefusedError with GitHub's
-// words, such as those about a list of permitted addresses, which nobody could guess.
+// words, such as those about a list of permitted addresses, which nobody could guess, without the addresses.
 func (f *Forge) Explain(what string, err error) error {
 	switch {
 	case StatusCode(err) == http.StatusUnauthorized:
 		return &forge.RefusedError{Sentence: "GitHub does not accept errand's credentials. An " +
 			"operator has to renew them (" + what + ")."}
 	case Permanent(err):
-		why := cmp.Or(untrusted.Line(messages(err), 300), missing)
+		why := cmp.Or(untrusted.Line(addresses.ReplaceAllLiteralString(messages(err), "…"), 300), missing)
 		if StatusCode(err) == http.StatusNotFound {
 			why = missing
 		}

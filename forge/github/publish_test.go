@@ -311,8 +311,11 @@ func TestPublishRefused(t *testing.T) {
 			Status: 403, Body: `{"message":"Resource not accessible by personal access token"}`,
 		}, false, "did not let errand open a pull request in acme/api: Resource not accessible by personal access token."},
 		"list of permitted addresses": {listPulls, githubfake.Failure{
-			Status: 403, Body: `{"message":"Your IP address is not permitted to access this resource."}`,
-		}, false, "in acme/api: Your IP address is not permitted to access this resource."},
+			Status: 403, Body: `{"message":"the organization has an IP allow list enabled, and your IP address 192.0.2.7 is not permitted."}`,
+		}, false, "in acme/api: the organization has an IP allow list enabled, and your IP address … is not permitted."},
+		"list of permitted addresses of IPv6": {listPulls, githubfake.Failure{
+			Status: 403, Body: `{"message":"Your IP address 2001:db8::7 is not permitted (https://docs.github.com/x)."}`,
+		}, false, "in acme/api: Your IP address … is not permitted (https://docs.github.com/x)."},
 		"gone": {listPulls, githubfake.Failure{
 			Status: 404, Body: `{"message":"Not Found"}`,
 		}, false, "in acme/api: it does not exist, or errand has no access to it."},
