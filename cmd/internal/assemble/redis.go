@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -148,15 +149,11 @@ func isClosed(c net.Conn) bool {
 	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
-// explain returns what is wrong if Redis cannot be used, without addresses, and the remedy.
+// explain returns what is wrong if Redis cannot be used, without its own words, which may have addresses and data: what
+// is public. The remedy is for operators.
 func (p *Parts) explain(err error) (what, remedy string) {
 	is := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(err.Error(), part) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(err.Error(), part) })
 	}
 	address, _ := p.Config.Redis.Address() // p.client has reported an error
 	sentinels := address.Master != ""
@@ -189,10 +186,11 @@ func (p *Parts) explain(err error) (what, remedy string) {
 			"Set ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE to a certificate that it accepts."
 	case is("tls: first record does not look like a TLS handshake"):
 		return "Redis uses no TLS", "Write redis:// instead of rediss:// in REDIS_URL."
-	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured") && sentinels &&
-		is("sentinel"):
-		return "the Sentinels refuse the user or password", "Correct sentinel_user and sentinel_password in REDIS_URL."
 	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured"):
+		if sentinels && is("sentinel") {
+			return "the Sentinels refuse the user or password",
+				"Correct sentinel_user and sentinel_password in REDIS_URL."
+		}
 		return "Redis refuses the user or password", "Correct the user and password in REDIS_URL."
 	case is("NOPERM") && sentinels:
 		return "the Sentinels refuse a command", "Give their user the rights in docs/redis.md."
@@ -200,8 +198,8 @@ func (p *Parts) explain(err error) (what, remedy string) {
 		return "the Sentinels do not know the master", "Correct master in REDIS_URL."
 	}
 	if said, reply := errors.AsType[redis.Error](err); reply {
-		return "Redis refuses requests: " + said.Error(),
-			"Correct what it names, such as the database in REDIS_URL."
+		return "Redis refuses requests",
+			"Correct what it names, such as the database in REDIS_URL: " + p.Redactor.String(said.Error())
 	}
 	return "Redis does not answer", "Check that Redis runs and that REDIS_URL is right: rediss:// only if it uses TLS."
 }
