@@ -65,6 +65,6 @@ func servicesFailed(exit keeper.Exit, stderr string) *Error {
 	if len(lines) > 1 {
 		e.User += " Its last line: " + lines[len(lines)-2]
 	}
-	e.Remedy = "Correct start in .github/errand.yml on the base branch, or in errand.yaml."
+	e.Remedy = "Correct start in .github on the base branch, or in errand.yaml."
 	return e
 }

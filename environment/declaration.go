@@ -23,10 +23,10 @@ import (
 	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
-// File is where a repository declares its environment, among its other settings.
+// File is where a repository declares its environment, among its other settings, unless it has another of [Files].
 const File = ".github/errand.yml"
 
-// Files are its names, as YAML has two endings. The first that exists counts.
+// Files are the names that the file may have, as YAML has two endings. The first that exists counts.
 var Files = []string{File, ".github/errand.yaml"}
 
 // MaxFile is the size of the largest file that is read, in bytes. Half a file may mean something else than the whole.

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// DevcontainerFiles are where a repository may describe a development container. The first that has a set-up counts.
+// DevcontainerFiles are where a repository may describe a development container. The first that exists counts.
 var DevcontainerFiles = []string{".devcontainer/devcontainer.json", ".devcontainer.json"}
 
 // foreign are keys of a devcontainer.json that change what its commands find, and have no counterpart here.

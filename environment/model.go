@@ -19,6 +19,8 @@ type RunChoice struct {
 	Model  string            `yaml:"model" help:"The model of runs there (docs/configure.md says which setting counts)."`
 	Models map[string]string `yaml:"models" help:"Instead, the model by kind of task, such as review or fix."`
 	Effort string            `yaml:"effort" help:"The level of effort of runs there."`
+	// File is the one of [Files] that says so.
+	File string `yaml:"-"`
 	// Directory is one that CheckDirectory accepts.
 	Directory string `yaml:"directory" default:"the root" help:"The directory of the repository in which the agent starts (docs/repository.md)."`
 }

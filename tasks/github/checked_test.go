@@ -36,6 +36,12 @@ func TestChecksOfARepository(t *testing.T) {
 			}
 		}
 		w.forgetSettings()
+		w.setUp(map[string]string{settings.File: "", ".github/errand.yaml": "checks: make\n"})
+		if _, err := w.src.VerificationCommands(w.Context(), repo); err == nil ||
+			!strings.Contains(err.Error(), " .github/errand.yaml of ") {
+			w.Errorf("of a file with the other name: %v", err)
+		}
+		w.forgetSettings()
 		w.setUp(map[string]string{settings.File: "skip: {paths: &none []}\nchecks: *none\nreviews: {}\n"})
 		if list, err := w.src.VerificationCommands(w.Context(), repo); err != nil || len(list) > 0 {
 			w.Errorf("of a file without any: %q, %v", list, err)

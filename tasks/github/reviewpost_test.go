@@ -491,7 +491,7 @@ func TestSecondLookAtALongAnswer(t *testing.T) {
 func TestFindingsAsTheRepositoryWants(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
-	w.setUp(map[string]string{settings.File: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
+	w.setUp(map[string]string{".github/errand.yaml": "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
 	n := w.openCode("ten")
 	minor := flaw("minor", 1)
 	minor.Severity = findings.Minor

@@ -1,6 +1,8 @@
 package rights
 
 import (
+	"cmp"
+
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/policy"
@@ -21,7 +23,8 @@ func (p Policy) Settle(t tasks.Task, own environment.RunChoice) Settled {
 		Request: policy.Wish{Of: "the request", Model: t.Options.Model, Effort: t.Options.Effort},
 		Channel: p.Channels[t.Channel],
 		Own: policy.Wish{
-			Of: environment.File, Model: own.For(t.Kind), Effort: own.Effort, Directory: own.Directory,
+			Of: cmp.Or(own.File, environment.File), Model: own.For(t.Kind), Effort: own.Effort,
+			Directory: own.Directory,
 		},
 		Fleet:  p.Fleet,
 		Models: p.Choices.Models, Efforts: p.Choices.Efforts,

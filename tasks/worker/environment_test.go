@@ -191,7 +191,7 @@ func TestDevcontainer(t *testing.T) {
 			environment.Declaration{},
 			"set -e\n(npm ci\n)",
 		},
-		"a set-up":              {"setup: [make]\n", environment.Declaration{}, "set -e\nmake"},
+		"a set-up":              {"setup: [make]\neffort: low\n", environment.Declaration{}, "set -e\nmake"},
 		"an empty set-up":       {"setup: []\n", environment.Declaration{}, ""},
 		"a set-up by operators": {"env: {A: x}\n", environment.Declaration{Setup: []string{"make"}}, "set -e\nmake"},
 	} {
@@ -202,19 +202,26 @@ func TestDevcontainer(t *testing.T) {
 				return rights.Repository{Environment: c.operator}, true
 			}
 			const dev = `{"image": "x", "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`
-			file := environment.File
-			if name == "a set-up" {
-				file = ".github/errand.yaml" // the other name
+			const other = ".github/errand.yaml"
+			files := map[string]string{
+				environment.File: c.file, other: "setup: [other]\n",
+				".devcontainer/devcontainer.json": dev, ".devcontainer.json": `{"postCreateCommand": "other"}`,
 			}
-			r.push("refs/heads/main", map[string]string{
-				file: c.file, ".devcontainer/devcontainer.json": dev,
-			})
+			if name == "a set-up" {
+				files[other] = c.file
+				delete(files, environment.File)
+			}
+			r.push("refs/heads/main", files)
 			var scripts []agent.Script
 			r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
 			r.worker(r.disk(t.TempDir()))
 			id := r.submit(r.repoTask("a"))
-			if e := r.ending(id); e.Kind != tasks.Answered {
+			e := r.ending(id)
+			if e.Kind != tasks.Answered {
 				t.Fatalf("ending = %+v", e)
+			}
+			if name == "a set-up" && (len(e.Settings) != 1 || e.Settings[0].Of != other) {
+				t.Errorf("settings = %+v", e.Settings)
 			}
 			got := ""
 			if len(scripts) > 0 {
@@ -227,6 +234,14 @@ func TestDevcontainer(t *testing.T) {
 			if name == "no set-up" && (env["A"] != "errand" || env["B"] != "dev" || env["C"] != "errand" ||
 				!strings.Contains(said, "devcontainer.json: image cannot be used")) {
 				t.Errorf("the agent has %v, followers see %s", env, said)
+			}
+			for unused, want := range map[string]bool{
+				other + " has no effect beside " + environment.File + ".":                  name != "a set-up",
+				".devcontainer.json has no effect beside .devcontainer/devcontainer.json.": name == "no set-up",
+			} {
+				if strings.Contains(said, unused) != want {
+					t.Errorf("followers see %s: %q is %t", said, unused, !want)
+				}
 			}
 		})
 	}

@@ -76,7 +76,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	}
 	if len(secrets) > len(exposed) && len(d.Setup) == 0 {
 		look.Miss(store.Warning, "secrets without a set-up", "Only a set-up gets them, and none is declared.",
-			"Declare setup in "+environment.File+".")
+			"Declare setup in "+cmp.Or(declared.Own.File, environment.File)+".")
 	}
 	return look, nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/findings"
-	"github.com/errand-fleet/errand/tasks/github/settings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -186,17 +185,17 @@ func (r *Report) found(e tasks.Ending) (findings.Answer, bool) {
 	return a, true
 }
 
-// limits returns the limits of a review and the invalid settings. If the settings are permanently unreadable, the
-// defaults apply.
-func (r *Report) limits(ctx context.Context) (findings.Limits, []string, error) {
+// limits returns the limits of a review and, as the end of a comment, the invalid settings. If the settings are
+// permanently unreadable, the defaults apply.
+func (r *Report) limits(ctx context.Context) (_ findings.Limits, wrong string, _ error) {
 	l := findings.Limits{Max: 6, Floor: findings.Minor}
 	c, unknown, err := r.by.settings.Of(ctx, r.Thread)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		r.log.Warn("review without the repository's settings", "why", input.Sentence)
-		return l, nil, nil
+		return l, "", nil
 	}
 	if err != nil {
-		return l, nil, err
+		return l, "", err
 	}
 	if c.Review.MaxFindings > 0 {
 		l.Max = c.Review.MaxFindings
@@ -204,16 +203,16 @@ func (r *Report) limits(ctx context.Context) (findings.Limits, []string, error) 
 	if c.Review.Severity != "" {
 		l.Floor = findings.Severity(c.Review.Severity)
 	}
-	return l, unknown, nil
+	return l, settingsErrors(c.File, unknown), nil
 }
 
-// settingsErrors returns the errors in the repository's settings as the end of a comment.
-func settingsErrors(unknown []string) string {
+// settingsErrors returns the errors in a file of the repository's settings as the end of a comment.
+func settingsErrors(file string, unknown []string) string {
 	if len(unknown) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\n\n#### `" + settings.File + "`\n")
+	b.WriteString("\n\n#### `" + file + "`\n")
 	for _, one := range unknown {
 		b.WriteString("\n- " + markdown.NeutralLine(one))
 	}

@@ -40,7 +40,7 @@ func (r *Report) headline(e tasks.Ending) string {
 func (r *Report) tellFindings(
 	ctx context.Context, n tasks.Notice, a findings.Answer,
 ) (_ tasks.Notice, moved string, err error) {
-	limits, unknown, err := r.limits(ctx)
+	limits, wrong, err := r.limits(ctx)
 	if err != nil {
 		return n, "", err
 	}
@@ -58,7 +58,7 @@ func (r *Report) tellFindings(
 	}
 	result := r.findingsOutcome(n.Ending, p, a.Summary, moved)
 	n.Headline, n.Quiet = result.title, !p.News() && !r.o.ByPerson()
-	n.Body = p.Notice(a.Summary, pageOf(r.task, r.o)) + settingsErrors(unknown)
+	n.Body = p.Notice(a.Summary, pageOf(r.task, r.o)) + wrong
 	if moved != "" {
 		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " since.\n\n" + n.Body
 		return n, moved, nil

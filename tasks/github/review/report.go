@@ -176,7 +176,7 @@ func (r *Report) postFindings(ctx context.Context, e tasks.Ending) (outcome, err
 	if r.o, err = r.by.memory.asBriefed(ctx, r.task, r.o); err != nil {
 		return outcome{}, err
 	}
-	limits, unknown, err := r.limits(ctx)
+	limits, wrong, err := r.limits(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -192,7 +192,7 @@ func (r *Report) postFindings(ctx context.Context, e tasks.Ending) (outcome, err
 		return outcome{}, err
 	}
 	result := r.findingsOutcome(e, plan, answer.Summary, moved)
-	result.text += settingsErrors(unknown)
+	result.text += wrong
 	if moved != "" {
 		return result, nil // the next review reports the findings that still apply
 	}

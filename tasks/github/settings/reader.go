@@ -34,8 +34,8 @@ func (r *Reader) Of(ctx context.Context, t thread.Thread) (c Settings, unknown [
 	base := r.base(t.Repo)
 	key := strings.ToLower(t.Repo) + " " + base
 	known, err := r.recent.Get(ctx, key, func(ctx context.Context) (parsed, error) {
-		var text string
-		for _, name := range environment.Files {
+		var name, text string
+		for _, name = range environment.Files {
 			if text, err = t.File(ctx, base, name); err != nil {
 				return parsed{}, err
 			}
@@ -45,9 +45,11 @@ func (r *Reader) Of(ctx context.Context, t thread.Thread) (c Settings, unknown [
 		}
 		if len(text) > environment.MaxFile { // a part of the file may have another meaning
 			why := fmt.Sprintf("The file is larger than %d KiB, so it is ignored.", environment.MaxFile>>10)
-			return parsed{Settings{Incomplete: true}, []string{why}}, nil
+			c, unknown = Settings{Incomplete: true}, []string{why}
+		} else {
+			c, unknown = Parse([]byte(text))
 		}
-		c, unknown := Parse([]byte(text))
+		c.File = name
 		return parsed{c, unknown}, nil
 	})
 	known.settings.Branch = base
@@ -102,7 +104,7 @@ func (r *Reader) VerificationCommands(ctx context.Context, repo string) ([]strin
 	}
 	c, _, err := r.Of(ctx, t)
 	if err == nil && c.Incomplete {
-		err = thread.Refuse("Not all checks in " + File + " of " + repo + " can be read.")
+		err = thread.Refuse("Not all checks in " + c.File + " of " + repo + " can be read.")
 	}
 	return c.Checks, err
 }

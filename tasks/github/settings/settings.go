@@ -1,4 +1,5 @@
-// Package settings reads .github/errand.yml, the settings of a repository, as they are on its protected branch.
+// Package settings reads .github/errand.yml or errand.yaml, the settings of a repository, as they are on its protected
+// branch.
 package settings
 
 import (

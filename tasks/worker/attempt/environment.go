@@ -118,7 +118,7 @@ func (p *Processor) setUpFailed(r *run, repo string, s agent.Scripted) error {
 	if last := untrusted.Line(said[len(said)-1], 300); last != "" {
 		failed.User += " Its last line: " + last
 	}
-	failed.Remedy = "Correct setup in .github/errand.yml on the base branch, or in errand.yaml; the task's events " +
+	failed.Remedy = "Correct setup in .github on the base branch, or in errand.yaml; the task's events " +
 		"have the end of its output."
 	return failed
 }

@@ -39,7 +39,7 @@ type Declarations struct {
 
 // Least returns what a run gets that executes no commands.
 func (l *Declarations) Least(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
-	own, notes, err := l.read(ctx, c, environment.Parse, environment.Files...)
+	own, notes, err := l.read(ctx, c, environment.Parse, environment.Files)
 	reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Egress)
 	return Declared{Environment: environment.Declaration{Egress: reach}, Notes: notes, Own: own.RunChoice}, err
 }
@@ -48,16 +48,13 @@ func (l *Declarations) Least(ctx context.Context, repo rights.Repository, c work
 // devcontainer.json counts.
 func (l *Declarations) Of(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
 	var found Declared
-	own, notes, err := l.read(ctx, c, environment.Parse, environment.Files...)
+	own, notes, err := l.read(ctx, c, environment.Parse, environment.Files)
 	if err != nil {
 		return Declared{}, err
 	}
 	found.Notes, found.Own = notes, own.RunChoice
-	for _, name := range environment.DevcontainerFiles {
-		if own.Setup != nil || repo.Environment.Setup != nil {
-			break
-		}
-		dev, notes, err := l.read(ctx, c, environment.ParseDevcontainer, name)
+	if own.Setup == nil && repo.Environment.Setup == nil {
+		dev, notes, err := l.read(ctx, c, environment.ParseDevcontainer, environment.DevcontainerFiles)
 		if err != nil {
 			return Declared{}, err
 		}
@@ -102,22 +99,30 @@ func (l *Declarations) tools(
 // read reads a declaration from the first of some files that the base branch has, and returns notes of what is wrong
 // with it.
 func (l *Declarations) read(
-	ctx context.Context, c workspace.Clone, parse func([]byte) (environment.Declaration, []string), names ...string,
+	ctx context.Context, c workspace.Clone, parse func([]byte) (environment.Declaration, []string), names []string,
 ) (d environment.Declaration, notes []string, err error) {
-	var name, text string
-	for _, name = range names {
-		if text, err = l.Workspace.BaseFile(ctx, c, name, environment.MaxFile); err != nil || text != "" {
-			break
+	name, text, large := names[0], "", false
+	for _, other := range names {
+		more, fault := l.Workspace.BaseFile(ctx, c, other, environment.MaxFile)
+		switch {
+		case fault != nil && !errors.Is(fault, workspace.ErrTooLarge):
+			return d, nil, fault
+		case more == "" && fault == nil: // it does not exist
+		case text == "" && !large:
+			name, text, large = other, more, fault != nil
+		default:
+			notes = append(notes, other+" has no effect beside "+name+".")
 		}
 	}
-	if errors.Is(err, workspace.ErrTooLarge) {
-		return d, []string{fmt.Sprintf("%s: The file has more than %d KiB, so it is ignored.", name,
-			environment.MaxFile>>10)}, nil
+	if large {
+		return d, append(notes, fmt.Sprintf("%s: The file has more than %d KiB, so it is ignored.", name,
+			environment.MaxFile>>10)), nil
 	}
-	if err != nil || text == "" {
-		return d, nil, err
+	if text == "" {
+		return d, nil, nil
 	}
 	d, wrong := parse([]byte(text))
+	d.File = name
 	for n, one := range wrong {
 		if n == maxNotes {
 			return d, append(notes, fmt.Sprintf("%s: Further parts that cannot be used: %d.", name, len(wrong)-n)), nil

@@ -57,7 +57,7 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 		return p, &tasks.InputError{Option: tasks.OptionDirectory, Sentence: fmt.Sprintf(
 			"The agent cannot start in %q of %s: the repository is trusted, and its rules in %s hold only for agents "+
 				"that start there. Ask without a directory, or set it as `directory` in %s.",
-			chosen.Value, t.Repo, rules, environment.File)}
+			chosen.Value, t.Repo, rules, cmp.Or(p.Own.File, environment.File))}
 	}
 	switch {
 	case why != "" && asked:
