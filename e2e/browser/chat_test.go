@@ -75,3 +75,26 @@ func TestChat(t *testing.T) {
 		tb.keep(out+"/chat-answered-"+l.name+".png", tb.shoot(true))
 	}
 }
+
+// A message that could not be sent is in the form again, once; one that was sent is not.
+func TestChatWithoutLogin(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	c.alive(store.Worker{ID: "mill-1", Host: "mill-1.acme.example", Slots: 4}, cli)
+	tb := c.tab(t)
+	tb.allow("status of 503") // no worker answers the request for agents and models
+	tb.allow("status of 401")
+	tb.open("/chat")
+	tb.do(sendKeys("textarea[name=message]", "count them all"))
+	eval[bool](tb, "fetch('/logout', {method: 'POST'}).then(() => true)")
+	tb.do(sendKeys("textarea[name=message]", "\r"))
+	tb.find("main", "was not done")
+	tb.accessible("an action without a login")
+	tb.press("main a.button")
+	tb.do(sendKeys("input[name=token]", token+"\n"))
+	tb.wait("location.pathname === '/chat' && document.querySelector('textarea')?.value === 'count them all'")
+	tb.do(sendKeys("textarea[name=message]", "\r"))
+	tb.find(".mine .markdown", "count them all")
+	tb.open("/chat")
+	tb.wait("document.readyState === 'complete' && document.querySelector('textarea').value === ''")
+}

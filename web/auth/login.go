@@ -92,20 +92,27 @@ func (g *Guard) loginPage(w http.ResponseWriter, r *http.Request, status int, ne
 // redirectToLogin sends a browser to the login with a page that refreshes, not with an HTTP redirect. A link followed
 // from Slack or GitHub arrives without the cookie, which is SameSite=Strict, and a redirect would still count as that
 // link. After the refresh the browser sends the cookie if it has one, and the login redirects it back. This is safe
-// because only a GET is repeated: an action of another site has no cookie and is never repeated.
+// because only a GET is repeated: an action of another site has no cookie and is never repeated. After another request
+// the page says that it was not done, and the login leads back to where it was made.
 func (g *Guard) redirectToLogin(w http.ResponseWriter, r *http.Request) error {
-	next := "/"
+	to := func(next string) string { return "/login?" + url.Values{"next": {next}}.Encode() }
 	if r.Method == http.MethodGet {
-		next = local(r.URL)
+		return g.comeAgain(w, r, http.StatusUnauthorized, to(local(r.URL)))
 	}
-	return g.comeAgain(w, r, http.StatusUnauthorized, "/login?"+url.Values{"next": {next}}.Encode())
+	return g.Out.Page(w, r, http.StatusUnauthorized, "enter", enterView{to(localPath(r.Referer())), true})
+}
+
+// enterView is the page on the way to another one.
+type enterView struct {
+	To   string
+	Lost bool // something was sent, and not done
 }
 
 // comeAgain sends a page that makes a browser go to a local path by itself, with the cookies that it sends only for
 // links on this site.
 func (g *Guard) comeAgain(w http.ResponseWriter, r *http.Request, status int, to string) error {
 	w.Header().Set("Refresh", "0; url="+to)
-	return g.Out.Page(w, r, status, "enter", struct{ To string }{to})
+	return g.Out.Page(w, r, status, "enter", enterView{To: to})
 }
 
 // localPath returns the path of a URL that the visitor sent, or "/" if it cannot be parsed.

@@ -69,6 +69,14 @@ function attach(paste) {
 
 const showFiles = () => form.file.classList.toggle("none", !form.file.files.length);
 
+// keepDraft restores a message that was not sent, because the login had ended or the server did not answer.
+function keepDraft() {
+  const draft = "draft" + (form.elements.thread?.value || "");
+  if (location.hash === "#latest") for (const sent of ["draft", draft]) sessionStorage.removeItem(sent);
+  form.message.value ||= sessionStorage.getItem(draft) || "";
+  form.addEventListener("submit", () => sessionStorage.setItem(draft, form.message.value));
+}
+
 const fingers = matchMedia("(pointer: coarse)").matches; // their keyboards have no Shift+Enter
 
 if (form) {
@@ -87,4 +95,5 @@ if (form) {
   const folded = document.querySelector("details.with"); // in a conversation it is folded
   if (folded) folded.addEventListener("toggle", offer, { once: true });
   else offer();
+  keepDraft();
 }
