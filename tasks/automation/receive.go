@@ -140,7 +140,8 @@ func carries(h http.Header, mac []byte) bool {
 // timestamps, if any, are recent; or else nothing.
 func (e *endpoint) verified(h http.Header, body []byte) string {
 	own := intake.Digest(h, e.Secret, body)
-	bearer := hmac.Equal([]byte(h.Get("Authorization")), []byte("Bearer "+e.Secret))
+	scheme, given, _ := strings.Cut(h.Get("Authorization"), " ")
+	bearer := strings.EqualFold(scheme, "Bearer") && hmac.Equal([]byte(given), []byte(e.Secret))
 	if e.Secret == "" || !bearer && !carries(h, own) {
 		return ""
 	}

@@ -395,8 +395,10 @@ func TestSignature(t *testing.T) {
 		"of another body, by Linear": {
 			"alerts", []string{linearSignature, strings.TrimPrefix(sign("{}"), "sha256=")}, 401,
 		},
-		"the secret":     {"alerts", []string{"Authorization", "Bearer " + secret}, 200},
-		"another secret": {"alerts", []string{"Authorization", "Bearer " + secret + "x"}, 401},
+		"the secret":       {"alerts", []string{"Authorization", "Bearer " + secret}, 200},
+		"in small letters": {"alerts", []string{"Authorization", "bearer " + secret}, 200},
+		"another scheme":   {"alerts", []string{"Authorization", "Basic " + secret}, 401},
+		"another secret":   {"alerts", []string{"Authorization", "Bearer " + secret + "x"}, 401},
 		"and a signature with another secret": {
 			"alerts", []string{"Authorization", "Bearer " + secret, githubSignature, sign("{}")}, 200,
 		},

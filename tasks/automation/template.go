@@ -2,10 +2,12 @@ package automation
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"strings"
 	"text/template"
@@ -19,13 +21,32 @@ const maxPrompt = 64 << 10
 
 var errTooLong = errors.New("the prompt is too long")
 
-// plain replaces the functions that would escape the marks of a quote.
-var plain = template.FuncMap{"html": same, "js": same, "urlquery": same}
+// functions replace those that would escape the marks of a quote, and those that refuse to compare a whole number with
+// one that has a fraction: a field may be either.
+var functions = template.FuncMap{
+	"html": same, "js": same, "urlquery": same,
+	"lt": func(a, b any) (bool, error) { n, err := order(a, b); return n < 0, err },
+	"le": func(a, b any) (bool, error) { n, err := order(a, b); return n <= 0, err },
+	"gt": func(a, b any) (bool, error) { n, err := order(a, b); return n > 0, err },
+	"ge": func(a, b any) (bool, error) { n, err := order(a, b); return n >= 0, err },
+}
+
+// order compares two numbers or two texts.
+func order(a, b any) (int, error) {
+	x, y, number := reflect.ValueOf(a), reflect.ValueOf(b), reflect.TypeFor[float64]()
+	switch {
+	case (x.CanInt() || x.CanFloat()) && (y.CanInt() || y.CanFloat()):
+		return cmp.Compare(x.Convert(number).Float(), y.Convert(number).Float()), nil
+	case x.Kind() == reflect.String && y.Kind() == reflect.String:
+		return strings.Compare(x.String(), y.String()), nil
+	}
+	return 0, errors.New("only two numbers or two texts have an order")
+}
 
 func same(v any) any { return v }
 
 func parse(name, text string) (*template.Template, error) {
-	return template.New(name).Funcs(plain).Parse(text)
+	return template.New(name).Funcs(functions).Parse(text)
 }
 
 // render makes the prompt from a JSON object. Every text of the payload that the template inserts is quoted, whichever

@@ -20,6 +20,8 @@ func TestEveryTextIsQuoted(t *testing.T) {
 		"{{range $k, $v := .o}}{{$k}}: {{$v}}{{end}}": "k:", "{{html .t}}": "", "{{.t | js}}": "",
 		"{{urlquery .t}}": "", "{{.n}} {{.f}} {{.b}}": "1234567 0.5 true",
 		"{{if eq .t \"x\"}}yes{{else}}no{{end}}": "no", "{{if gt .n 5}}many{{end}}": "many", "{{len .l}}": "2",
+		"{{ge .n 1234567.5}} {{gt .n 0.5}} {{lt .f 1}} {{le .n 1234567}}":      "false true true true",
+		"{{if gt .t \"a\"}}after{{end}}{{if le (slice .t 0 1) \"e\"}}!{{end}}": "after!",
 		"{{if .z}}x{{end}}-": "-",
 	} {
 		parsed, err := parse("x", text)
@@ -51,6 +53,8 @@ func TestRenderProblems(t *testing.T) {
 		{"x", "null"},
 		{"{{.a.b}}", `{"a": 1}`},
 		{"{{.a.Format}}", `{"a": "x"}`},
+		{"{{gt .a 1}}", `{"a": "2"}`},
+		{"{{gt .b 1}}", `{"a": 2}`},
 		{"{{range .l}}{{$.t}}{{end}}", `{"l": [` + strings.Repeat("1,", 9999) + `1], "t": "` +
 			strings.Repeat("x", 1000) + `"}`},
 	} {
