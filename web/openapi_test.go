@@ -146,6 +146,21 @@ func (receivers) Replay(_ context.Context, id string) error {
 	return nil
 }
 
+// A parameter that an endpoint with a query does not read is refused: a filter with a wrong name would select all.
+func TestUnknownParameters(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	for path, known := range map[string]string{
+		"/api/tasks": "state, source, repository, person,", "/api/costs": "by, days,", "/api/audit": "who, what,",
+		"/api/findings": "repository.", "/api/agents": "repo, projectPath.", "/api/health": "projectPath.",
+		"/api/health/repository": "repo.", "/api/tasks/" + id + "/events": "after.", "/api/tasks/" + id + "/log": "raw.",
+	} {
+		h.contains(h.get(path+"?assignee=ann"), http.StatusBadRequest, `assignee\" is none of the parameters: `+known)
+	}
+	h.contains(h.get("/api/tasks/"+id+"?assignee=ann"), http.StatusOK, id) // it reads none
+}
+
 // Every described response occurs and matches its description.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 
 // Route adds the routes of the API.
 func (a *API) Route(mux *http.ServeMux) {
-	a.Out.Route(mux, map[string]respond.Route{
+	routes := map[string]respond.Route{
 		"GET /api/tasks":              respond.For(policy.Viewer, a.list),
 		"GET /api/tasks/{id}":         respond.For(policy.Guest, a.task(http.StatusOK, a.View.Task)),
 		"GET /api/tasks/{id}/events":  respond.For(policy.Guest, a.events),
@@ -47,5 +47,7 @@ func (a *API) Route(mux *http.ServeMux) {
 		"POST /api/fleet/classes/{name}/resume":   respond.For(policy.Operator, a.halt((*desk.Fleet).Resume)),
 		"POST /api/fleet/workers/{name}/cordon":   respond.For(policy.Operator, a.halt((*desk.Fleet).Cordon)),
 		"POST /api/fleet/workers/{name}/uncordon": respond.For(policy.Operator, a.halt((*desk.Fleet).Uncordon)),
-	})
+	}
+	checkQueries(routes)
+	a.Out.Route(mux, routes)
 }

@@ -116,10 +116,8 @@ func NewAuditQuery(q url.Values, limit, maxLimit int) (AuditQuery, error) {
 			return a, respond.BadQuery("skip must be a number.")
 		}
 	}
-	if text := q.Get("limit"); text != "" {
-		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > maxLimit {
-			return a, respond.BadQuery("limit must be a number from 1 to %d.", maxLimit)
-		}
+	if err = respond.Number(q, "limit", maxLimit, &a.Limit); err != nil {
+		return a, err
 	}
 	if text := q.Get("since"); text != "" {
 		if a.Since, err = time.Parse(time.DateOnly, text); err != nil {

@@ -18,6 +18,8 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +44,20 @@ func Error(status int, title, detail string) error { return Problem{status, titl
 // BadQuery is the problem of a query that cannot be read.
 func BadQuery(format string, args ...any) error {
 	return Problem{http.StatusBadRequest, "Invalid query", fmt.Sprintf(format, args...)}
+}
+
+// Number reads a parameter of a query that must be a number from 1 to most. Without one, n stays as it is.
+func Number(q url.Values, name string, most int, n *int) error {
+	text := q.Get(name)
+	if text == "" {
+		return nil
+	}
+	v, err := strconv.Atoi(text)
+	if err != nil || v < 1 || v > most {
+		return BadQuery("%s must be a number from 1 to %d.", name, most)
+	}
+	*n = v
+	return nil
 }
 
 // errInternal is sent after the cause was logged.

@@ -96,14 +96,9 @@ func (c *CostsQuery) parseDays(q url.Values, today time.Time) (err error) {
 	c.First, c.Last = today.AddDate(0, 0, 1-DefaultDays), today
 	if q.Get("from") == "" && q.Get("to") == "" {
 		c.Days = DefaultDays
-		if text := q.Get("days"); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 || n > store.CostDays {
-				return respond.BadQuery("days must be a number from 1 to %d.", store.CostDays)
-			}
-			c.Days, c.First = n, today.AddDate(0, 0, 1-n)
-		}
-		return nil
+		err = respond.Number(q, "days", store.CostDays, &c.Days)
+		c.First = today.AddDate(0, 0, 1-c.Days)
+		return err
 	}
 	for name, day := range map[string]*time.Time{"from": &c.First, "to": &c.Last} {
 		if text := q.Get(name); text != "" {

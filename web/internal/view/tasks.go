@@ -132,19 +132,11 @@ func ParseFilter(q url.Values) (desk.Filter, error) {
 	if err := readFilters(q, filters(&f)); err != nil {
 		return f, err
 	}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxList {
-			return f, respond.BadQuery("limit must be a number from 1 to %d.", maxList)
-		}
-		f.Limit = n
+	if err := respond.Number(q, "limit", maxList, &f.Limit); err != nil {
+		return f, err
 	}
-	if text := q.Get("days"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxDays {
-			return f, respond.BadQuery("days must be a number from 1 to %d.", maxDays)
-		}
-		f.Days = n
+	if err := respond.Number(q, "days", maxDays, &f.Days); err != nil {
+		return f, err
 	}
 	switch {
 	case f.Class != "" && !slices.Contains(tasks.Classes, f.Class):
