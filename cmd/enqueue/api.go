@@ -120,7 +120,7 @@ func (c *apiClient) open(ctx context.Context, request string, body any, header .
 // remedy says how to use another address or token, which are set by a variable or saved.
 func (c *apiClient) remedy(variable string) string {
 	if c.saved {
-		return "log in again with `enqueue login URL`"
+		return "use `enqueue login URL` with its address and ERRAND_CONSOLE_TOKEN, or a token of `enqueue token create`"
 	}
 	return "set " + variable
 }

@@ -28,7 +28,7 @@ func TestLogin(t *testing.T) {
 	file := filepath.Join(f.env["HOME"], ".config", "errand", "login.json")
 
 	if code, _, errs := f.runWith("wrong\n", "login", "http://"+addr); code != 1 ||
-		!strings.Contains(errs, "the server refused the token: log in again") {
+		!strings.Contains(errs, "the server refused the token: use `enqueue login URL` with its address and ERRAND_CONSOLE_TOKEN") {
 		t.Errorf("a wrong token: exit %d: %s", code, errs)
 	}
 	if code, _, errs := f.runWith("", "login", "http://"+addr); code != 2 ||
@@ -56,7 +56,7 @@ func TestLogin(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"url":"http://`+addr+`","token":"revoked"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := f.run("list"); code != 1 || !strings.Contains(errs, "refused the token: log in again") {
+	if code, _, errs := f.run("list"); code != 1 || !strings.Contains(errs, "refused the token: use `enqueue login URL` with its address and ERRAND_CONSOLE_TOKEN") {
 		t.Errorf("a saved token that was revoked: exit %d: %s", code, errs)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(file)); len(left) != 1 {
