@@ -160,6 +160,9 @@ func checkArguments(c *cobra.Command, args []string) error {
 		known = append(known, below.Name())
 	}
 	near := cmp.Or(strings.Join(c.SuggestionsFor(args[0]), ", "), spelling.Nearest(args[0], known))
+	if near == "" && c.HasParent() {
+		near = strings.Join(known, ", ")
+	}
 	if near != "" {
 		near = ", try " + near
 	}
@@ -185,6 +188,10 @@ func (t *terminal) begin(c *cobra.Command, _ []string) error {
 func run(ctx context.Context, args []string, w world) int {
 	t := newTerminal(w)
 	root := newRoot(t)
+	root.InitDefaultCompletionCmd()
+	shells, _, _ := root.Find([]string{"completion"}) // it exists
+	// without these it answers to shells that it does not know with its help
+	shells.Args, shells.RunE = checkArguments, func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.SetArgs(longFlags(root, args))
 	c, err := root.ExecuteContextC(ctx)
 	switch {
@@ -270,6 +277,9 @@ func parameterFlags(flags *pflag.FlagSet, list ...parameter) url.Values {
 	values := url.Values{}
 	for _, p := range list {
 		flags.Func(p.flag, p.about, func(text string) error {
+			if text == "" { // as of a variable that is not set
+				return errors.New("it is empty")
+			}
 			values.Set(p.name, text)
 			return nil
 		})
