@@ -112,6 +112,12 @@ func TestNginx(t *testing.T) {
 		"Stopped by ann@acme.example") {
 		t.Errorf("the task says %s", task)
 	}
+	// A message with pictures is larger than nginx takes by itself; errand says what is wrong with this one.
+	large := `{"message": "` + strings.Repeat("a", 3<<20) + `"}`
+	resp = p.do("POST", "/api/chat", large, append(login, "Content-Type", "application/json")...)
+	if text := read(t, resp); !strings.Contains(text, "at most 1 MiB of text") {
+		t.Errorf("a large message: %s %s", resp.Status, text)
+	}
 	// Events of Slack and GitHub need no login.
 	if resp := p.do("POST", "/github/webhook", "{}"); resp.StatusCode == http.StatusFound {
 		t.Errorf("webhook: %s", resp.Status)
