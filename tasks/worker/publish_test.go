@@ -174,6 +174,40 @@ func TestWorkIsPublished(t *testing.T) {
 	}
 }
 
+// After its pull request was merged as one commit, the agent is told to begin new work at the base. Then the next pull
+// request of the thread has only that, whether the branch was deleted or not.
+func TestWorkAfterASquashMerge(t *testing.T) {
+	t.Parallel()
+	for name, deleted := range map[string]bool{"the branch stays": false, "the branch is deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _, with := publishingFleet(t, func(r *remote, s agent.Spec) {
+				if len(r.agent.specs()) == 1 {
+					r.everything(s)
+					return
+				}
+				before, _, told := strings.Cut(s.System, " has your earlier work as other commits")
+				if told {
+					r.git(s.Dir, "reset", "--quiet", "--hard", before[strings.LastIndex(before, " ")+1:])
+				}
+				r.write(s.Dir, "second.txt", "second\n")
+			})
+			r.worker(r.disk(t.TempDir()), with)
+			r.ending(r.submit(r.repoTask("a")))
+			branch := publish.Branch("", "fake/a")
+			squashed := r.git(r.bare(), "commit-tree", "-p", "main", "-m", "Squashed (#7)", branch+"^{tree}")
+			r.git(r.bare(), "update-ref", "refs/heads/main", squashed)
+			if deleted {
+				r.git(r.bare(), "branch", "-D", branch)
+			}
+			r.ending(r.submit(r.repoTask("a")))
+			if got := r.pushed("fake/a"); got != "Do it" {
+				t.Errorf("pushed %s", got)
+			}
+		})
+	}
+}
+
 func TestNothingIsPublished(t *testing.T) {
 	t.Parallel()
 	reads := func(_ *remote, _ agent.Spec) {}

@@ -201,6 +201,10 @@ func fate(t tasks.Task, p place.Place) string {
 		said += " Your earlier work was published as origin/" + p.Branch +
 			". If that has commits that you lack, merge it before you continue."
 	}
+	if p.Clone.Published != "" || !p.Fresh {
+		said += " But if origin/" + p.Clone.Base + " has your earlier work as other commits, because its pull " +
+			"request was merged, begin new work there: the next pull request must not have the old commits."
+	}
 	return said
 }
 
