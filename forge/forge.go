@@ -43,6 +43,9 @@ type Forge interface {
 	// Private reports whether a repository is not public. The error is ErrNotFound if it does not exist or cannot be
 	// seen.
 	Private(ctx context.Context, repo string) (bool, error)
+	// NameOf returns the name of a repository, which is another one if it was renamed or moved. The error is
+	// ErrNotFound if it does not exist or cannot be seen.
+	NameOf(ctx context.Context, repo string) (string, error)
 	// CIStatus reads the checks of a commit.
 	CIStatus(ctx context.Context, repo, commit string) (CIStatus, error)
 }

@@ -299,6 +299,16 @@ func (f *Forge) Private(ctx context.Context, repo string) (bool, error) {
 	})
 }
 
+// NameOf asks GitHub for the name of a repository, which redirects from earlier ones. The error is forge.ErrNotFound if
+// errand cannot see it.
+func (f *Forge) NameOf(ctx context.Context, repo string) (string, error) {
+	r, err := f.repository(ctx, repo)
+	if StatusCode(err) == http.StatusNotFound {
+		return "", forge.ErrNotFound
+	}
+	return r.GetFullName(), err
+}
+
 func (f *Forge) repository(ctx context.Context, repo string) (*github.Repository, error) {
 	gh, err := f.Client(ctx, repo, 0)
 	if err != nil {

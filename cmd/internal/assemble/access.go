@@ -83,22 +83,24 @@ func (p *Parts) access() (*auth.Access, error) {
 // askedAtOnce is for about how many repositories a forge gets requests at the same time.
 const askedAtOnce = 8
 
-// diagnoseRepositories names the repositories of errand.yaml that the forge does not know.
+// diagnoseRepositories names the repositories of errand.yaml that the forge does not know, or by another name.
 func (p *Parts) diagnoseRepositories(ctx context.Context) []doctor.Finding {
 	if p.Forge == nil {
 		return nil
 	}
 	var unknown []string
 	for some := range slices.Chunk(p.policy.Listed, askedAtOnce) {
-		errs := make([]error, len(some))
+		names, errs := make([]string, len(some)), make([]error, len(some))
 		var all sync.WaitGroup
 		for i, repo := range some {
-			all.Go(func() { _, errs[i] = p.Forge.Private(ctx, repo) })
+			all.Go(func() { names[i], errs[i] = p.Forge.NameOf(ctx, repo) })
 		}
 		all.Wait()
 		for i, repo := range some {
 			if errors.Is(errs[i], forge.ErrNotFound) {
 				unknown = append(unknown, repo)
+			} else if errs[i] == nil && !strings.EqualFold(names[i], repo) {
+				unknown = append(unknown, repo+" (now "+names[i]+")")
 			}
 		}
 	}
@@ -107,8 +109,8 @@ func (p *Parts) diagnoseRepositories(ctx context.Context) []doctor.Finding {
 	}
 	return []doctor.Finding{{
 		What: "GitHub does not know repositories of errand.yaml: " + strings.Join(unknown, ", "),
-		Why: "They were deleted or renamed, or errand has no access. Tasks in them are refused, and people whose " +
-			"rights are limited run no commands on workers without a sandbox.",
+		Why: "They were deleted or renamed, or errand has no access. Their events or tasks are refused, and people " +
+			"whose rights are limited run no commands on workers without a sandbox.",
 		Remedy: "Correct their names under repositories: or remove them, or give errand access.",
 	}}
 }

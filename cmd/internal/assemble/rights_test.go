@@ -429,4 +429,11 @@ func TestUnknownRepositories(t *testing.T) {
 		found[0].Why == "" || found[0].Remedy == "" {
 		t.Errorf("findings: %+v", found)
 	}
+	w.door.policy.Listed = []string{"acme/former"}
+	w.github.Fail("GET /repos/{o}/{r}", githubfake.Failure{
+		Status: http.StatusMovedPermanently, Header: http.Header{"Location": {"../" + public}},
+	})
+	if found := unknown(); len(found) != 1 || !strings.HasSuffix(found[0].What, ": acme/former (now "+public+")") {
+		t.Errorf("findings about a renamed one: %+v", found)
+	}
 }

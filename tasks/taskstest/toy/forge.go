@@ -123,6 +123,9 @@ func (f *Forge) AccountID(_ context.Context, _, login string) (int64, error) {
 	return int64(slices.Index(f.Writers, login) + 1), nil
 }
 
+// NameOf returns the name as it is.
+func (*Forge) NameOf(_ context.Context, repo string) (string, error) { return repo, nil }
+
 // Private reports that a repository is public.
 func (*Forge) Private(context.Context, string) (bool, error) { return false, nil }
 
