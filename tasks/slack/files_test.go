@@ -93,10 +93,10 @@ func TestFilesAreFetched(t *testing.T) {
 	equal(t, "prompt", prompt, strings.ReplaceAll(`why?
 
 Attached files:
-- DIR/TS-1-shot_of_it_.png ("shot of \"it\".png", image/png)
-- DIR/TS-2-_.._etc_passwd ("../../etc/passwd", text/plain; charset=utf-8)
-- DIR/TS-3-file ("...", text/plain; charset=utf-8)`, "DIR/TS", filepath.Join(dir, ts)))
-	got, err := os.ReadFile(filepath.Join(dir, ts+"-1-shot_of_it_.png"))
+- DIR/TS-1-F1000000001-shot_of_it_.png ("shot of \"it\".png", image/png)
+- DIR/TS-2-F1000000002-_.._etc_passwd ("../../etc/passwd", text/plain; charset=utf-8)
+- DIR/TS-3-F1000000003-file ("...", text/plain; charset=utf-8)`, "DIR/TS", filepath.Join(dir, ts)))
+	got, err := os.ReadFile(filepath.Join(dir, ts+"-1-F1000000001-shot_of_it_.png"))
 	if err != nil || !bytes.Equal(got, shot) {
 		t.Errorf("read %q, %v", got, err)
 	}
@@ -178,11 +178,11 @@ func TestFilesThatAreNotFetched(t *testing.T) {
 		`"no address" could not be downloaded from Slack: it is not stored in Slack`,
 		`"announced" could not be downloaded from Slack: it is larger than 20 MB`,
 		`"large" could not be downloaded from Slack: it is larger than 20 MB`,
-		`-6-largest ("largest", application/octet-stream)`,
-		`-7-page ("page", text/html; charset=utf-8)`,
+		`-6-F1000000006-largest ("largest", application/octet-stream)`,
+		`-7-F1000000007-page ("page", text/html; charset=utf-8)`,
 		`"gone" could not be downloaded from Slack: Slack did not answer as expected`,
 		`"moved" could not be downloaded from Slack: Slack did not answer as expected`,
-		`-10-ten ("ten"`,
+		`-10-F1000000010-ten ("ten"`,
 		"- and 1 more, which you do not get: at most 10 are downloaded",
 	} {
 		if !strings.Contains(prompt, want) {
@@ -268,7 +268,7 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	task := w.task("")
 	o := mustOrigin(t, task)
 	o.Files = files
-	said, _ := w.source.files.attachments(t.Context(), task, o, t.TempDir())
+	said, _ := w.source.files.attachments(t.Context(), task, o, nil, t.TempDir())
 	equal(t, "files that did not come", strings.Count(said, "could not be downloaded"), len(files))
 	equal(t, "waits", len(asked), 1)
 }
@@ -307,7 +307,7 @@ func TestSharedChannel(t *testing.T) {
 	}
 	first := f.one()
 	prompt, dir := f.brief(first)
-	equal(t, "prompt", prompt, "why?\n\nAttached files:\n- "+dir+"/"+root+`-1-a.txt ("a.txt", text/plain; charset=utf-8)`)
+	equal(t, "prompt", prompt, "why?\n\nAttached files:\n- "+dir+"/"+root+`-1-F1000000001-a.txt ("a.txt", text/plain; charset=utf-8)`)
 	// a reply of the app's own workspace, without a mention
 	if _, err := f.Post(t.Context(), slackfake.Message{
 		Channel: general, User: ann, Text: "and then?", ThreadTS: root,
@@ -316,5 +316,64 @@ func TestSharedChannel(t *testing.T) {
 	}
 	if list := f.tasks(); len(list) != 2 || list[0].Thread != list[1].Thread {
 		t.Errorf("tasks %+v", list)
+	}
+}
+
+// The files that people have posted in the thread since the last answer are part of what a request is about, such as
+// the picture in the message that began it. What another request has brought is not given again, unless its task is
+// tried again.
+func TestFilesOfTheThread(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, rights.Policy{})
+	file := func(name string) []slackfake.File {
+		return []slackfake.File{{Name: name, Type: "text/plain", Data: []byte(name)}}
+	}
+	dir := t.TempDir()
+	briefed := func(task tasks.Task) string {
+		t.Helper()
+		b, err := f.source.Brief(t.Context(), task, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Prompt.Text
+	}
+	root := f.seed(slackfake.Message{User: bob, Text: "it looks like this", Files: file("shot.txt")})
+	ask := func(text string, files ...slackfake.File) (tasks.Task, string) {
+		t.Helper()
+		if _, err := f.Mention(t.Context(), slackfake.Message{
+			Channel: general, User: ann, Text: at + text, ThreadTS: root, Files: files,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		task := f.tasks()[0]
+		return task, briefed(task)
+	}
+	first, prompt := ask("fix it", file("own.txt")...)
+	own, shot := strings.Index(prompt, `"own.txt"`), strings.Index(prompt, `"shot.txt"`)
+	if between := strings.Index(prompt, earlierFiles); own < 0 || between < own || shot < between {
+		t.Errorf("prompt %q", prompt)
+	}
+	if _, prompt := ask("and quickly"); prompt != "and quickly" {
+		t.Errorf("while the first request runs: %q", prompt)
+	}
+	if again := briefed(first); again != prompt {
+		t.Errorf("the first request again: %q", again)
+	}
+	r := f.open(f.source, first)
+	if err := r.Close(t.Context(), answered("Fine.")); err != nil {
+		t.Fatal(err)
+	}
+	f.seed(slackfake.Message{User: bob, ThreadTS: root, Files: file("second.txt")})
+	dir = t.TempDir() // of another worker
+	last, prompt := ask("and now?")
+	if strings.Contains(prompt, "shot.txt") || strings.Contains(prompt, "Attached") ||
+		!strings.Contains(prompt, "second.txt") {
+		t.Errorf("after an answer: %q", prompt)
+	}
+	o := mustOrigin(t, last)
+	o.About = root
+	last.Origin = o.json()
+	if prompt := briefed(last); !strings.Contains(prompt, `"shot.txt"`) {
+		t.Errorf("about the message with the file: %q", prompt)
 	}
 }

@@ -129,8 +129,11 @@ func TestThreadHasAllWords(t *testing.T) {
 		Blocks: json.RawMessage(`[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"see "},{"type":"text","text":"this","style":{"bold":true}}]}]}]`),
 	})
 	w.seed(slackfake.Message{User: bob, ThreadTS: root, Files: []slackfake.File{{Name: "trace.txt", Data: []byte("x")}}})
-	system := w.brief(w.task(root)).System
-	contains(t, "thread", system, "```\nfyi\n[Forwarded message by ben]\nINCIDENT-4713\n```",
+	b, err := w.source.Brief(t.Context(), w.task(root), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "thread", b.System, "```\nfyi\n[Forwarded message by ben]\nINCIDENT-4713\n```",
 		"```\nNew alert\n[Attachment]\nDiskFull\nhost x\nzone: eu\n```",
 		"```\nDeploy\n*Deploy* of version 7\n```", "```\nsee *this*\n```", "```\n[file: trace.txt]\n```")
 }
