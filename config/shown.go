@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
@@ -171,6 +172,8 @@ func shownText(v reflect.Value) string {
 	text := ""
 	switch value := v.Interface().(type) {
 	case []string:
+		text = strings.Join(value, ", ")
+	case environment.Lines:
 		text = strings.Join(value, ", ")
 	case map[string]string:
 		var pairs []string

@@ -43,15 +43,27 @@ const (
 // explain them, also to operators in docs/settings.md.
 type Declaration struct {
 	Env          map[string]string `yaml:"env" hidden:"all" help:"Variables for the agent's commands and the repository's checks. They are no secrets."`
-	Setup        []string          `yaml:"setup" hidden:"all" help:"Lines of a script for bash that prepares the home and the clone, once for all runs with the same environment. It ends at the first command that fails."`
-	Start        []string          `yaml:"start" hidden:"all" help:"Lines of a script that runs before each run and each check, for services. It ends at the first command that fails."`
-	Locks        []string          `yaml:"locks" default:"lock files at the root" help:"Files and directories of the repository. If one changes, the set-up runs again."`
-	Path         []string          `yaml:"path" help:"Directories that come first in a run's PATH: below the home with ~/, otherwise in the clone."`
+	Setup        Lines             `yaml:"setup" hidden:"all" help:"Lines of a script for bash that prepares the home and the clone, once for all runs with the same environment. It ends at the first command that fails."`
+	Start        Lines             `yaml:"start" hidden:"all" help:"Lines of a script that runs before each run and each check, for services. It ends at the first command that fails."`
+	Locks        Lines             `yaml:"locks" default:"lock files at the root" help:"Files and directories of the repository. If one changes, the set-up runs again."`
+	Path         Lines             `yaml:"path" help:"Directories that come first in a run's PATH: below the home with ~/, otherwise in the clone."`
 	Tools        map[string]string `yaml:"tools" help:"Versions of tools by their names in mise."`
 	Egress       hostlist.List     `yaml:"egress" default:"the fleet's" help:"The hosts that set-up, runs and checks reach. What a repository declares adds to the list of the fleet; what errand.yaml declares replaces it."`
 	PullRequests PullRequests      `yaml:"pull_requests" help:"How errand opens pull requests."`
 
 	RunChoice `yaml:",inline"`
+}
+
+// Lines is a list of texts. In YAML one text may stand for a list of it.
+type Lines []string
+
+// UnmarshalYAML reads a list or a text.
+func (l *Lines) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*l = Lines{strings.TrimSpace(n.Value)}
+		return nil
+	}
+	return n.Decode((*[]string)(l))
 }
 
 // DefaultLocks are files at the root of a repository that name what it depends on.
@@ -131,7 +143,7 @@ func (d Declaration) Checked() (Declaration, []string) {
 func (d *Declaration) dropBadLists() (wrong []string) {
 	for _, list := range []struct {
 		name   string
-		values *[]string
+		values *Lines
 		fits   func(string) bool
 	}{
 		{"setup", &d.Setup, func(line string) bool { return !strings.ContainsRune(line, 0) }},
@@ -182,8 +194,8 @@ func (d Declaration) Under(operator Declaration) Declaration {
 	}
 	d.PullRequests = d.PullRequests.under(operator.PullRequests)
 	for _, list := range []struct {
-		own       *[]string
-		operators []string
+		own       *Lines
+		operators Lines
 	}{{&d.Setup, operator.Setup}, {&d.Start, operator.Start}, {&d.Locks, operator.Locks}, {&d.Path, operator.Path}} {
 		if list.operators != nil {
 			*list.own = list.operators

@@ -42,6 +42,7 @@ func TestParse(t *testing.T) {
 		"a directory outside": {
 			"directory: ../other\nenv: {A: b}\n", map[string]string{"A": "b"}, []string{`directory: "../other" is not`},
 		},
+		"one text":       {"setup: npm ci\npath: bin\nenv: {A: b}\n", map[string]string{"A": "b"}, nil},
 		"wrong type":     {"checks: [make]\nenv: [A]\n", nil, []string{"at line 2"}},
 		"not YAML":       {"env: {A", nil, []string{"not YAML"}},
 		"many variables": {many, nil, []string{"V100 is one of"}},

@@ -12,11 +12,11 @@ import (
 
 // PullRequests is how errand opens pull requests in a repository. The zero value is the default.
 type PullRequests struct {
-	BranchPrefix string   `yaml:"branch_prefix" default:"errand/" help:"The prefix of branches, with a slash at its end."`
-	Title        string   `yaml:"title" help:"What precedes titles."`
-	Labels       []string `yaml:"labels" help:"Labels."`
-	Draft        string   `yaml:"draft" default:"true" help:"Whether they are drafts."`
-	Template     string   `yaml:"template" default:"false" help:"Whether the repository's template follows errand's description."`
+	BranchPrefix string `yaml:"branch_prefix" default:"errand/" help:"The prefix of branches, with a slash at its end."`
+	Title        string `yaml:"title" help:"What precedes titles."`
+	Labels       Lines  `yaml:"labels" help:"Labels."`
+	Draft        string `yaml:"draft" default:"true" help:"Whether they are drafts."`
+	Template     string `yaml:"template" default:"false" help:"Whether the repository's template follows errand's description."`
 }
 
 const (

@@ -26,7 +26,7 @@ func TestChecksOfARepository(t *testing.T) {
 			w.Errorf("checks %q, %v", list, err)
 		}
 		for _, file := range []string{
-			"checks: [make test\n", "checks: make test\n", "checks: {make: test}\n", "checks: [make test, '']\n",
+			"checks: [make test\n", "checks: {make: test}\n", "checks: [make test, '']\n",
 			"checks:\n  - |\n    cd x\n    make\n",
 		} {
 			w.forgetSettings()
@@ -36,7 +36,7 @@ func TestChecksOfARepository(t *testing.T) {
 			}
 		}
 		w.forgetSettings()
-		w.setUp(map[string]string{settings.File: "", ".github/errand.yaml": "checks: make\n"})
+		w.setUp(map[string]string{settings.File: "", ".github/errand.yaml": "checks: {make: test}\n"})
 		if _, err := w.src.VerificationCommands(w.Context(), repo); err == nil ||
 			!strings.Contains(err.Error(), " .github/errand.yaml of ") {
 			w.Errorf("of a file with the other name: %v", err)

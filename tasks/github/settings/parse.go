@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks/github/subject"
@@ -91,7 +92,7 @@ func (c Settings) validated(wrong []string) (Settings, []string) {
 	}
 	for _, l := range []struct {
 		key  string
-		list *[]string
+		list *environment.Lines
 		good func(string) bool
 	}{
 		{"skip.paths", &c.Skip.Paths, nil},
@@ -142,8 +143,8 @@ func (c *Settings) dropUnknownWords(refuse func(key, why string)) {
 
 // Scoped are instructions for reviews that change some of these files.
 type Scoped struct {
-	Paths []string `yaml:"paths"` // as in agent.Rule
-	Text  string   `yaml:"text"`
+	Paths environment.Lines `yaml:"paths"` // as in agent.Rule
+	Text  string            `yaml:"text"`
 }
 
 // Applies reports whether the instructions are about one of these files, or the files are not known (nil).

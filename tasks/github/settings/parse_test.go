@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,24 @@ models: {review: claude-opus-4-8}
 	if empty, wrong := Parse([]byte("# nothing\n")); !cmp.Equal(empty, Settings{}) || wrong != nil ||
 		!empty.Enabled("review") {
 		t.Errorf("of an empty file: %+v, %v", empty, wrong)
+	}
+}
+
+// One text stands for a list of it.
+func TestOneInsteadOfAList(t *testing.T) {
+	t.Parallel()
+	got, wrong := Parse([]byte("checks: |\n  make test\nskip: {paths: docs/**}\nsetup: |\n  npm ci\n  npm run build\n" +
+		"locks:\npull_requests: {labels: bot}\nreview: {unwanted: style}\n"))
+	for name, list := range map[string]environment.Lines{
+		"make test": got.Checks, "docs/**": got.Skip.Paths, "npm ci\nnpm run build": got.Setup, "bot": got.PullRequests.Labels,
+		"style": got.Review.Unwanted,
+	} {
+		if !slices.Equal(list, []string{name}) {
+			t.Errorf("%q is %q", name, list)
+		}
+	}
+	if len(wrong) > 0 || got.Incomplete || got.Locks != nil {
+		t.Errorf("%q %+v", wrong, got)
 	}
 }
 
@@ -111,7 +130,7 @@ func TestWrongSettings(t *testing.T) {
 		}
 	}
 	got, wrong := Parse([]byte("foo: 1\nskip: {labels: [wip]}\nbar: 2\n"))
-	if len(wrong) != 2 || !cmp.Equal(got.Skip.Labels, []string{"wip"}) {
+	if len(wrong) != 2 || !slices.Equal(got.Skip.Labels, []string{"wip"}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
 	if got, wrong := Parse([]byte("a: b: `c`\n")); len(wrong) != 1 ||

@@ -29,12 +29,12 @@ type Settings struct {
 
 		Verify *bool `yaml:"verify"` // check new findings a second time; nil is true
 
-		Scoped   []Scoped `yaml:"scoped"`   // instructions for some paths
-		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words
+		Scoped   []Scoped          `yaml:"scoped"`   // instructions for some paths
+		Unwanted environment.Lines `yaml:"unwanted"` // findings that are not wanted, in words
 	} `yaml:"review"`
 	Issues string `yaml:"issues"` // which issues errand answers; "" is [IssuesAsk]
 	// commands that have to succeed; the worker runs them before it publishes
-	Checks []string `yaml:"checks"`
+	Checks environment.Lines `yaml:"checks"`
 
 	environment.Declaration `yaml:",inline"` // checked here, and used by workers
 
@@ -51,10 +51,10 @@ const (
 
 // skip selects pull requests without automatic work.
 type skip struct {
-	Paths    []string `yaml:"paths"`    // that change only these files, as in agent.Rule
-	Labels   []string `yaml:"labels"`   // with one of these labels
-	Authors  []string `yaml:"authors"`  // by one of these authors
-	Branches []string `yaml:"branches"` // into one of these branches; * matches any characters except a slash
+	Paths    environment.Lines `yaml:"paths"`    // that change only these files, as in agent.Rule
+	Labels   environment.Lines `yaml:"labels"`   // with one of these labels
+	Authors  environment.Lines `yaml:"authors"`  // by one of these authors
+	Branches environment.Lines `yaml:"branches"` // into one of these branches; * matches any characters except a slash
 }
 
 // Enabled reports whether a kind of work is done automatically.
