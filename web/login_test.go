@@ -88,6 +88,7 @@ func TestLogin(t *testing.T) {
 		}
 		h.redirects(h.get("/login?"+url.Values{"next": {next}}.Encode(), h.cookie()...), want)
 	}
+	h.redirects(h.login(url.Values{"token": {" " + token + "\t"}}), "/") // as it was copied
 	secure := h.login(url.Values{"token": {token}}, "X-Forwarded-Proto", "https")
 	if !strings.Contains(secure.Header.Get("Set-Cookie"), "; Secure") {
 		t.Errorf("behind TLS the cookie is %q", secure.Header.Get("Set-Cookie"))

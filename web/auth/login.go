@@ -61,7 +61,7 @@ func boundForm(w http.ResponseWriter, r *http.Request) {
 func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
 	boundForm(w, r)
 	next := localPath(r.PostFormValue("next"))
-	if !equal(r.PostFormValue("token"), g.Token) {
+	if !equal(strings.TrimSpace(r.PostFormValue("token")), g.Token) {
 		g.Log.Warn("login with a wrong token", "from", g.Proxy.address(r))
 		return g.loginPage(w, r, http.StatusUnauthorized, next, "This token is wrong.")
 	}
