@@ -139,14 +139,18 @@ func (s *series) advance(ctx context.Context, d *desk.Desk) error {
 }
 
 // current reads the state. A schedule that is new or has other times than before begins now: earlier times are not
-// missed ones.
+// missed ones. So does one with which a front door was done far ahead, whose clock was wrong.
 func (s *series) current(ctx context.Context) (state, error) {
 	st, err := s.memo.Load(ctx)
 	now := s.source.cfg.Now()
-	if err != nil || st.When == s.When && now.Sub(st.Kept) < keepEvery {
+	ahead := now.Add(keepEvery)
+	if err != nil || st.When == s.When && now.Sub(st.Kept) < keepEvery && !st.Last.After(ahead) {
 		return st, err
 	}
 	return s.change(ctx, func(st *state) error {
+		if st.Last.After(ahead) {
+			st.Last = now
+		}
 		if st.When != s.When {
 			*st = state{When: s.When, Last: now, Task: st.Task, Phase: st.Phase, Skipped: st.Skipped}
 		}

@@ -57,6 +57,24 @@ func TestChangedTimes(t *testing.T) {
 	}
 }
 
+// A front door that started with a wrong clock does not silence a schedule until then.
+func TestClockThatWasFarAhead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, utc("2026-05-01 12:30"), rights.Policy{})
+	f.start(rights.Policy{}, 10*365*24*time.Hour, Automation{Name: "x", When: hourly, Prompt: "Go."})
+	f.look(utc("2026-05-01 12:30"))
+	f.doors = nil
+	f.start(rights.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
+	f.look(utc("2026-05-01 12:31"))
+	if new := f.created(); len(new) > 0 {
+		t.Fatalf("it ran %v", new)
+	}
+	f.look(utc("2026-05-01 13:00"))
+	if new := f.created(); len(new) != 1 || !tasks.Born(new[0]).Equal(utc("2026-05-01 13:00")) {
+		t.Errorf("at its time: %v", new)
+	}
+}
+
 func TestNoOverlap(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), rights.Policy{})
