@@ -93,6 +93,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"list --limit 0":            "limit must be a number from 1 to 200.",
 		"list --limit 1000":         "limit must be a number from 1 to 200.",
 		"list --before x":           "before must be the ID of a task",
+		"list --repo api":           "repository must be owner/name.",
 		"costs --days -3":           "days must be a number from 1 to 90.",
 		"costs --from yesterday":    "from and to must be dates such as 2026-01-31.",
 		"costs --json=perhaps":      `invalid argument "perhaps" for "--json" flag`,

@@ -139,6 +139,8 @@ func ParseFilter(q url.Values) (desk.Filter, error) {
 		return f, err
 	}
 	switch {
+	case f.Repo != "" && strings.Count(f.Repo, "/") != 1:
+		return f, respond.BadQuery("repository must be owner/name.")
 	case f.Class != "" && !slices.Contains(tasks.Classes, f.Class):
 		return f, respond.BadQuery("class must be one of %s.", OneOf(tasks.Classes))
 	case f.State != "" && !slices.Contains(States, store.State(f.State)):
