@@ -41,6 +41,10 @@ func (c *Config) check(p *Problems) {
 		}
 	}
 	c.HTTP.checkProxy(p)
+	if u, err := url.Parse(c.HTTP.PublicURL); err == nil && u.Path != "" {
+		p.add("ERRAND_PUBLIC_URL", "has a path",
+			"give errand a host of its own, like https://errand.example.com: its pages are at the root")
+	}
 	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 2 && !p.Has("ERRAND_CONCURRENCY") {
 		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("must be at least 2, not %d", c.Worker.Concurrency),
 			"with 1, people would wait behind automatic work; unset it to choose by the machine's memory")

@@ -141,6 +141,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleFrontdoor, "GITHUB_API_URL", "https://ghe.example/api/v3", "GITHUB_URL and GITHUB_API_URL are of"},
 		{RoleWorker, "GITHUB_URL", "https://github.com/", ""},
 		{RoleWorker, "ANTHROPIC_BASE_URL", "/v1", "ANTHROPIC_BASE_URL must be an absolute http or https URL"},
+		{RoleWorker, "ERRAND_PUBLIC_URL", "https://tools.example/errand/", "ERRAND_PUBLIC_URL has a path"},
+		{RoleWorker, "ERRAND_PUBLIC_URL", "https://errand.example:8443/", ""},
 		{RoleWorker, "ERRAND_PUBLIC_URL", "errand.example", "ERRAND_PUBLIC_URL must be an absolute http or https URL"},
 		{
 			RoleFrontdoor, "ERRAND_ALLOW_OPEN_REDIS", "perhaps",
