@@ -64,7 +64,20 @@ func newRoot(t *terminal) *cobra.Command {
 	}
 	root.AddCommand(serveCommand())
 	describe(root)
+	checkHelp(root)
 	return root
+}
+
+// checkHelp refuses help about a command that does not exist.
+func checkHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // it exists
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if about, rest, _ := root.Find(args); len(rest) > 0 {
+			return checkArguments(about, rest)
+		}
+		return nil
+	}
 }
 
 func taskCommands(t *terminal) []*cobra.Command {

@@ -20,6 +20,8 @@ func TestUsage(t *testing.T) {
 		"help logs":        {0, "enqueue logs ID [flags]"},
 		"help env rebuild": {0, "enqueue env rebuild OWNER/NAME [flags]"},
 		"help serve":       {0, "Configure it with environment variables"},
+		"help lst":         {2, `unknown command "lst", try list; `},
+		"help env rebiuld": {2, `unknown command "rebiuld", try rebuild; `},
 		"version":          {0, "enqueue (devel)"},
 		"-version":         {0, "enqueue (devel)"},
 		"fly":              {2, "enqueue: unknown command \"fly\"; `enqueue --help` says more\n"},
