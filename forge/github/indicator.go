@@ -95,25 +95,6 @@ func (f *Forge) HasVerdict(ctx context.Context, gh *github.Client, repo, commit 
 	return false, fmt.Errorf("look for a verdict on %s: %w", ShortSHA(commit), err)
 }
 
-// Skip finishes the indicator of a commit that no task reviews, unless it has a verdict: where people require it,
-// GitHub would wait for it. why is a sentence.
-func (f *Forge) Skip(ctx context.Context, gh *github.Client, t IndicatorTarget, why string, at time.Time) error {
-	if f.IsReadOnly(t.Repo) {
-		return nil
-	}
-	if done, err := f.HasVerdict(ctx, gh, t.Repo, t.Commit); done || err != nil {
-		return err
-	}
-	t.Task = "skipped"
-	indicator, err := f.OpenIndicator(ctx, gh, t)
-	if err != nil {
-		return err
-	}
-	return indicator.Finish(ctx, Verdict{
-		Conclusion: t.Task, Title: "Not reviewed", Summary: why, Line: "Not reviewed: " + why, At: at,
-	})
-}
-
 // NoIndicator is the indicator where GitHub allows none.
 type NoIndicator struct{}
 

@@ -147,6 +147,14 @@ func (i *interpreter) passQueued(ctx context.Context, d delivery) (response stri
 	if err != nil {
 		return "", err
 	}
-	at := hub.IndicatorTarget{Repo: t.Repo, Commit: c.SHA, URL: e.Repo.URL + "/commit/" + c.SHA}
-	return "Passed.", i.api.Forge.Skip(ctx, t.GH, at, "Its pull requests have their own checks.", i.now())
+	indicator, err := i.api.Forge.OpenIndicator(ctx, t.GH, hub.IndicatorTarget{
+		Repo: t.Repo, Commit: c.SHA, Task: "merge-queue", URL: e.Repo.URL + "/commit/" + c.SHA,
+	})
+	if err != nil {
+		return "", err
+	}
+	return "Passed.", indicator.Finish(ctx, hub.Verdict{
+		Conclusion: "skipped", Title: "Not reviewed in the merge queue", At: i.now(),
+		Summary: "Reviews are of pull requests, and have their own checks.",
+	})
 }

@@ -2,9 +2,7 @@ package review
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -94,43 +92,11 @@ func Unwanted(pr *github.PullRequest, actor, me string, asked bool) string {
 	case !asked && pr.GetDraft():
 		return "The pull request is a draft."
 	case !asked && pr.GetUser().GetType() == "Bot":
-		return ofBot
+		return "The pull request was opened by a bot."
 	case me != "" && (actor == me || !asked && pr.GetUser().GetLogin() == me):
-		return ofErrand
+		return "The pull request or the change is errand's own."
 	}
 	return ""
-}
-
-// Why errand reviews a head only if a person asks for it.
-const (
-	ofBot    = "The pull request was opened by a bot."
-	ofErrand = "The pull request or the change is errand's own."
-	atLimit  = "The pull request has reached its limit of automatic reviews."
-)
-
-// skip returns why a head gets no review. If it waits for none either, its indicator says so.
-func (r Submitter) skip(ctx context.Context, o subject.Origin, why error) error {
-	ignored, _ := errors.AsType[subject.Ignored](why)
-	if !slices.Contains([]string{ofBot, ofErrand, atLimit}, ignored.Why) {
-		return why
-	}
-	p, err := r.memory.State(ctx, o.Ref)
-	if err != nil {
-		return err
-	}
-	if p.IsAt(o) && p.Review != "" { // it was asked for
-		return why
-	}
-	where, err := r.api.Reach(ctx, o.Ref)
-	if err != nil {
-		return err
-	}
-	err = where.Forge.Skip(ctx, where.GH, hub.IndicatorTarget{Repo: o.Repo, Commit: o.Head, URL: o.URL}, ignored.Why,
-		r.api.Now())
-	if err != nil && !hub.Permanent(err) {
-		return err
-	}
-	return why
 }
 
 // submit submits the review of a pull request's head with its base, unless it has one, and ends the reviews of
@@ -149,7 +115,7 @@ func (r Submitter) submit(ctx context.Context, t Candidate) (response string, er
 		return err
 	})
 	if err != nil {
-		return "", r.skip(ctx, o, err)
+		return "", err
 	}
 	// First: it may have inherited requests from the others.
 	if response, err = subject.Submitted(t.Submit(ctx, r.desk)); err != nil {
@@ -174,7 +140,7 @@ func (r Submitter) Replace(ctx context.Context, t Candidate) (response string, e
 		return "", err
 	}
 	if t.Why != (subject.Ignored{}) && !wanted {
-		return "", r.skip(ctx, t.About, t.Why)
+		return "", t.Why
 	}
 	if t.Draft, err = r.settings.ApplyTo(ctx, draft); err != nil {
 		return "", err
@@ -313,7 +279,7 @@ func recordHead(p *subject.State, id string, o subject.Origin, at time.Time) (st
 	case p.HasReviewed(o) && !asked && !back:
 		return "", subject.Ignore("The head was reviewed before.")
 	case p.Reviews >= subject.MaxReviews && !asked:
-		return "", subject.Ignore(atLimit)
+		return "", subject.Ignore("The pull request has reached its limit of automatic reviews.")
 	case p.Review == "" || asked:
 		p.Review = id
 	}
