@@ -57,14 +57,18 @@ type Declaration struct {
 // Lines is a list of texts. In YAML one text may stand for a list of it.
 type Lines []string
 
-// UnmarshalYAML reads a list or a text.
+// UnmarshalYAML reads a list or a text. A word such as false, no or off is neither: nobody means a command by it.
 func (l *Lines) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		*l = Lines{strings.TrimSpace(n.Value)}
+	text := strings.TrimSpace(n.Value)
+	if n.Kind == yaml.ScalarNode && text != "" && !isSwitch(n) {
+		*l = Lines{text}
 		return nil
 	}
 	return n.Decode((*[]string)(l))
 }
+
+// isSwitch reports whether a scalar is a word for on or off.
+func isSwitch(n *yaml.Node) bool { return n.Decode(new(bool)) == nil }
 
 // DefaultLocks are files at the root of a repository that name what it depends on.
 var DefaultLocks = []string{

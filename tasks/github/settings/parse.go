@@ -106,7 +106,8 @@ func (c Settings) validated(wrong []string) (Settings, []string) {
 			return badEntry(s) || l.good != nil && !l.good(s)
 		})
 		if valid = valid[:min(len(valid), maxList)]; len(valid) < len(*l.list) {
-			refuse(l.key, "has invalid entries")
+			refuse(l.key, fmt.Sprintf("has invalid entries: it may have %d, each one line of at most %d characters",
+				maxList, maxEntry))
 		}
 		*l.list = valid
 	}

@@ -58,7 +58,7 @@ models: {review: claude-opus-4-8}
 	}
 }
 
-// One text stands for a list of it.
+// One text stands for a list of it. A word for off does not, nor does nothing.
 func TestOneInsteadOfAList(t *testing.T) {
 	t.Parallel()
 	got, wrong := Parse([]byte("checks: |\n  make test\nskip: {paths: docs/**}\nsetup: |\n  npm ci\n  npm run build\n" +
@@ -74,11 +74,20 @@ func TestOneInsteadOfAList(t *testing.T) {
 	if len(wrong) > 0 || got.Incomplete || got.Locks != nil {
 		t.Errorf("%q %+v", wrong, got)
 	}
+
+	for _, off := range []string{"false", "no", "off", `""`, "' '"} {
+		got, wrong := Parse([]byte("checks: " + off + "\nsetup: " + off + "\n"))
+		want := []string{"Line 1: the value has the wrong type.", "Line 2: the value has the wrong type."}
+		if !slices.Equal(wrong, want) || len(got.Checks)+len(got.Setup) > 0 {
+			t.Errorf("%s is %q %q; said %q", off, got.Checks, got.Setup, wrong)
+		}
+	}
 }
 
 // An invalid setting should be reported and not affect the others.
 func TestWrongSettings(t *testing.T) {
 	t.Parallel()
+	const badEntries = " has invalid entries: it may have 50, each one line of at most 300 characters."
 	for _, c := range []struct{ text, want string }{
 		{"reviews: {}", "Line 1: unknown setting `reviews`."},
 		{"env: {APP: test, HOME: /root}", "env: HOME is set by errand."},
@@ -92,7 +101,7 @@ func TestWrongSettings(t *testing.T) {
 			"`review.instructions` is not the path of a file in the repository.",
 		},
 		{"review: {instructions: /etc/passwd}", "`review.instructions` is not the path of a file in the repository."},
-		{"review: {unwanted: ['']}", "`review.unwanted` has invalid entries."},
+		{"review: {unwanted: ['']}", "`review.unwanted`" + badEntries},
 		{"review: {scoped: [{text: x}]}", "`review.scoped` has invalid entries."},
 		{"review: {scoped: [{paths: [a]}]}", "`review.scoped` has invalid entries."},
 		{"review: {scoped: [{paths: [''], text: x}]}", "`review.scoped` has invalid entries."},
@@ -103,9 +112,10 @@ func TestWrongSettings(t *testing.T) {
 		{"triggers: {deploy: true}", "`triggers.deploy` is not a kind of automatic work."},
 		{"models: {review: --help}", `models: review: "--help" is not a name that the CLI takes.`},
 		{"models: {cook: sonnet}", `models: "cook" is not a kind of task.`},
-		{"skip: {branches: ['[']}", "`skip.branches` has invalid entries."},
-		{`checks: ["", "make\ntest"]`, "`checks` has invalid entries."},
-		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks` has invalid entries."},
+		{"checks: |\n  make\n  make test\n", "`checks`" + badEntries},
+		{"skip: {branches: ['[']}", "`skip.branches`" + badEntries},
+		{`checks: ["", "make\ntest"]`, "`checks`" + badEntries},
+		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks`" + badEntries},
 	} {
 		got, wrong := Parse([]byte("triggers: {review: false}\n"))
 		if got.Enabled("review") || wrong != nil {
