@@ -319,9 +319,9 @@ func TestSharedChannel(t *testing.T) {
 	}
 }
 
-// The files that people have posted in the thread since the last answer are part of what a request is about, such as
-// the picture in the message that began it. What another request has brought is not given again, unless its task is
-// tried again.
+// The files that people have posted in the thread are part of what a request is about, such as the picture in the
+// message that began it, and the agent learns whose they are. What is in the thread's directory is not given again,
+// unless the task that has brought it is tried again. Another worker has no such directory.
 func TestFilesOfTheThread(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, rights.Policy{})
@@ -364,16 +364,41 @@ func TestFilesOfTheThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.seed(slackfake.Message{User: bob, ThreadTS: root, Files: file("second.txt")})
-	dir = t.TempDir() // of another worker
-	last, prompt := ask("and now?")
-	if strings.Contains(prompt, "shot.txt") || strings.Contains(prompt, "Attached") ||
-		!strings.Contains(prompt, "second.txt") {
-		t.Errorf("after an answer: %q", prompt)
+	if _, prompt := ask("and now?"); strings.Count(prompt, "\n- ") != 1 || !strings.Contains(prompt, `("second.txt" of @`+bob+", ") {
+		t.Errorf("what came meanwhile: %q", prompt)
 	}
+	dir = t.TempDir()
+	_, prompt = ask("and here?", file("own2.txt")...)
+	for _, name := range []string{"own2.txt", "shot.txt", "own.txt", "second.txt"} {
+		if strings.Count(prompt, `("`+name+`"`) != 1 {
+			t.Errorf("%s, on another worker: %q", name, prompt)
+		}
+	}
+
+	for range maxFiles {
+		f.seed(slackfake.Message{User: bob, ThreadTS: root, Files: file("later.txt")})
+	}
+	last, _ := ask("this one")
 	o := mustOrigin(t, last)
-	o.About = root
+	o.About, dir = root, t.TempDir()
 	last.Origin = o.json()
-	if prompt := briefed(last); !strings.Contains(prompt, `"shot.txt"`) {
+	prompt = briefed(last)
+	if strings.Count(prompt, `("later.txt"`) != maxFiles-1 || !strings.Contains(prompt, `("shot.txt"`) {
 		t.Errorf("about the message with the file: %q", prompt)
 	}
+}
+
+// A file that is in several messages, or the request's own, is given once. Those of other services may have no ID.
+func TestEachFileOnce(t *testing.T) {
+	t.Parallel()
+	file := func(id, by string) posted { return posted{attachment{ID: id}, by} }
+	o := origin{TS: "2", Files: attachments{{ID: "own"}}}
+	got := notGiven(t.TempDir(), o, []posted{
+		file("a", "ann"), file("", "ann"), file("own", "bob"), file("b", "bob"), file("", "bob"), file("a", "bob"),
+	}, 4)
+	var named []string
+	for _, f := range got {
+		named = append(named, f.ID+" of "+f.by)
+	}
+	equal(t, "files", named, []string{" of ann", "b of bob", " of bob", "a of bob"})
 }
