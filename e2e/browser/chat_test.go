@@ -76,7 +76,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// A message that could not be sent is in the form again, once; one that was sent is not.
+// A message that could not be sent is in the form again, once, and only for its author; one that was sent is not.
 func TestChatWithoutLogin(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -95,6 +95,15 @@ func TestChatWithoutLogin(t *testing.T) {
 	tb.wait("location.pathname === '/chat' && document.querySelector('textarea')?.value === 'count them all'")
 	tb.do(sendKeys("textarea[name=message]", "\r"))
 	tb.find(".mine .markdown", "count them all")
+	tb.wait("location.hash === '#latest' && document.querySelector('textarea')?.value === ''")
+
+	// the server does not answer
+	eval[bool](tb, "document.querySelector('form.write').addEventListener('submit', (e) => e.preventDefault()); true")
+	tb.do(sendKeys("textarea[name=message]", "and twice\r"))
+	eval[bool](tb, "document.querySelector('textarea').value = ''; location.reload(); true") // or the browser restores it
+	tb.wait("document.querySelector('.send')?.disabled === false && document.querySelector('textarea').value === 'and twice'")
+	// another person in this tab
+	eval[bool](tb, "for (const key of ['draft', 'draft ', 'draft Ann ']) sessionStorage.setItem(key, 'mine'); true")
 	tb.open("/chat")
 	tb.wait("document.readyState === 'complete' && document.querySelector('textarea').value === ''")
 }

@@ -69,12 +69,15 @@ function attach(paste) {
 
 const showFiles = () => form.file.classList.toggle("none", !form.file.files.length);
 
-// keepDraft restores a message that was not sent, because the login had ended or the server did not answer.
+// keepDraft restores a message that was not sent, because the login had ended or the server did not answer, to the person
+// who wrote it. A message that was sent has led to the latest part of its conversation; one may return there later.
 function keepDraft() {
-  const draft = "draft" + (form.elements.thread?.value || "");
-  if (location.hash === "#latest") for (const sent of ["draft", draft]) sessionStorage.removeItem(sent);
-  form.message.value ||= sessionStorage.getItem(draft) || "";
-  form.addEventListener("submit", () => sessionStorage.setItem(draft, form.message.value));
+  const author = document.querySelector(".user .name")?.textContent;
+  const [fresh, here] = ["", form.elements.thread?.value || ""].map((thread) => `draft ${author} ${thread}`);
+  const sent = location.hash === "#latest" && performance.getEntriesByType("navigation")[0].type === "navigate";
+  if (sent) for (const key of [fresh, here]) sessionStorage.removeItem(key);
+  form.message.value ||= sessionStorage.getItem(here) || "";
+  form.addEventListener("submit", () => sessionStorage.setItem(here, form.message.value));
 }
 
 const fingers = matchMedia("(pointer: coarse)").matches; // their keyboards have no Shift+Enter
