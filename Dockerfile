@@ -24,8 +24,11 @@ LABEL org.opencontainers.image.title="errand" \
 # git and ripgrep are for the CLI and errand; tini reaps orphans; bubblewrap works in containers that permit user namespaces
 # (docs/security.md#postures). The uid is fixed, because volumes outlive images. The programs that hold secrets, tini and errand's, are executable
 # but not readable: the kernel then hides their processes from other processes of the same user, from the first instruction on.
+# BROWSER is set, to anything, for a browser with which agents look at what they build (docs/environment.md#pictures-of-pages).
+ARG BROWSER
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap ca-certificates git ripgrep tini \
+      ${BROWSER:+chromium-headless-shell fonts-liberation fonts-noto-color-emoji} \
  && rm -rf /var/lib/apt/lists/* \
  && chmod 0711 /usr/bin/tini \
  && groupadd --gid 10001 errand \

@@ -64,7 +64,8 @@ import "strings"
 //	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
 //	                                                               (claim; every step that ends the run removes it)
 //	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = a run's part of a log, or its changes (logs);
-//	                                  and once posted              events = the archived events (archive)
+//	                                  and once posted              "file/…" is one that its agent attached;
+//	                                                               events = the archived events (archive)
 //	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it names (threads)
 //	<prefix>pushed:<repository> <branch>
 //	                          list    SessionTTL since the last    commits that errand may have pushed (threads)

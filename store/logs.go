@@ -54,6 +54,23 @@ func (c *Claim) saveLog(ctx context.Context, name string, data []byte, parts int
 	return nil
 }
 
+// Logs returns the names of a task's stored logs that begin with a prefix, without it, sorted.
+func (s *Store) Logs(ctx context.Context, id, prefix string) ([]string, error) {
+	fields, err := s.redis.HKeys(ctx, s.key("log", id)).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list logs of %s: %w", id, err)
+	}
+	var names []string
+	for _, field := range fields {
+		_, name, _ := strings.Cut(field, " ")
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			names = append(names, rest)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // Log reads the stored parts of one of a task's logs in the order of its runs. It returns [ErrNotFound] if no part is
 // stored.
 func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {

@@ -47,6 +47,11 @@ func TestLogsOfRuns(t *testing.T) {
 			!bytes.Equal(raw[0].Data, []byte{0, 0xff, 2}) {
 			h.Errorf("the other log: %v", raw)
 		}
+		h.ok(first.SaveLatest(ctx, "log/b c", nil))
+		h.ok(first.SaveLatest(ctx, "log/a", nil))
+		if names := must(s.Logs(ctx, id, "log/")); fmt.Sprintf("%q", names) != `["a" "b c"]` {
+			h.Errorf("names %q", names)
+		}
 		h.ok(first.SaveLog(ctx, "log", []byte("late")))
 		if parts := must(s.Log(ctx, id, "log")); len(parts) != logParts || string(parts[0].Data) != "part 2" {
 			h.Errorf("an old part came late: %v", parts)

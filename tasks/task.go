@@ -180,11 +180,13 @@ func (t Task) headline(clean func(line string) string) string {
 // maxTitle bounds a task's title, in characters.
 const maxTitle = 100
 
-// The names of a run's two logs: the extensions of their files in the log directory, and their names in the store.
+// The names of a run's two logs: the extensions of their files in the log directory, and their names in the store. What
+// else is kept of a run is beside them there.
 const (
 	PeopleLog = "log"    // for people
 	RawLog    = "ndjson" // the CLI's output lines
 	DiffLog   = "diff"   // its Changes; only in the store
+	FileLogs  = "file/"  // precedes the name of a file that the agent has attached; only in the store
 )
 
 // Picture is an image that came with a prompt.

@@ -1,8 +1,11 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"image"
+	"image/png"
 	"strings"
 	"time"
 
@@ -287,8 +290,21 @@ func (s *scene) changed(c *store.Claim, live bool) {
 		},
 	}}, strings.Clone)
 	changes.Live = live
-	if err := c.SaveLatest(s.Context(), tasks.DiffLog, changes.Encode()); err != nil {
+	var picture bytes.Buffer
+	page := image.NewGray(image.Rect(0, 0, 1280, 800))
+	for i := range page.Pix {
+		page.Pix[i] = byte(i % 1280 / 5)
+	}
+	if err := png.Encode(&picture, page); err != nil {
 		s.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		tasks.DiffLog: changes.Encode(), tasks.FileLogs + "invoice after.png": picture.Bytes(),
+		tasks.FileLogs + "coverage-of-all-packages-and-their-tests.html": []byte("<p>"),
+	} {
+		if err := c.SaveLatest(s.Context(), name, data); err != nil {
+			s.Fatal(err)
+		}
 	}
 }
 

@@ -475,6 +475,55 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	}
 }
 
+// A source that shows no files leaves them to the task's page, with the latest of each name. Only a run that may change
+// something is offered the tool there.
+func TestFilesForThePage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	write("hunter-2-secret.txt", "hunter-2-secret")
+	f, _ := talking(t, func(_ context.Context, call func(string, string) string) string {
+		said := []string{call("attach_file", `{"path":"hunter-2-secret.txt"}`)}
+		for n := range 20 {
+			write("shot 1.png", fmt.Sprintf("picture %d", n+1))
+			said = append(said, call("attach_file", `{"path":"shot 1.png"}`))
+		}
+		write("large", strings.Repeat("x", 9<<20))
+		said = append(said, call("attach_file", `{"path":"large"}`))
+		return strings.Join(slices.Compact(said), "; ")
+	})
+	f.worker(func(c *Config) { c.Policy.Redactor = agent.NewRedactor("hunter-2-secret") })
+	task := f.task("a", "x")
+	task.Dir, task.Profile = dir, agent.Write
+	id := f.submit(task)
+	want := "Attached [redacted].txt.; Attached shot 1.png.; error: at most 20 files can be attached"
+	if got := f.ending(id).Result.Text; got != want {
+		t.Errorf("the agent got %q", got)
+	}
+	names, err := f.desk.Files(t.Context(), id)
+	if err != nil || !slices.Equal(names, []string{"[redacted].txt", "shot 1.png"}) {
+		t.Errorf("files %q, %v", names, err)
+	}
+	for name, want := range map[string]string{"[redacted].txt": "[redacted]", "shot 1.png": "picture 19"} {
+		if data, err := f.desk.File(t.Context(), id, name); err != nil || string(data) != want {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+	if _, err := f.desk.File(t.Context(), id, "other"); !errors.Is(err, tasks.ErrNotFound) {
+		t.Errorf("no such file: %v", err)
+	}
+
+	task = f.task("b", "x")
+	task.Dir, task.Profile = dir, agent.Read
+	if got := f.ending(f.submit(task)).Result.Text; got != "no such tool" {
+		t.Errorf("a run that only reads got %q", got)
+	}
+}
+
 // Nothing that an agent posts has a secret: an update, a question, a file and its name.
 func TestPostedSecrets(t *testing.T) {
 	t.Parallel()

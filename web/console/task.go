@@ -41,6 +41,7 @@ type taskView struct {
 	Answer, Partial template.HTML
 	Published       template.HTML // the branch and pull request of the work
 	Changes         *changesView  // nil: there are none
+	Files           []attached    // by the agent
 	Questions       []question    // that wait for an answer
 	Votes           []tasks.Vote  // on the answer
 	Delivery        string        // its page among those of the queues
@@ -131,7 +132,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if shown.Reviewed != nil {
 		v.addReview(*shown.Reviewed)
 	}
-	v.Changes = c.shortChanges(ctx, s)
+	v.Changes, v.Files = c.shortChanges(ctx, s), c.attachedFiles(ctx, s)
 	if v.Live && v.Changes != nil { // the steps are what matters: they come soon after
 		for i := range v.Changes.Files {
 			v.Changes.Files[i].Open = false

@@ -334,7 +334,7 @@ func (p *Processor) perform(r *run, j job, s setting) (agent.Spec, error) {
 	}
 	host.talk = p.talk(r, j, host.emit)
 	spec := p.spec(j.task, s)
-	spec.Tools = host.talk.tools(s.place)
+	spec.Tools = append(host.talk.tools(), p.attachments(r, j, s.place)...)
 	spec.CheckpointEvery = p.Timing.Checkpoint
 	spec.Checkpoint = p.checkpoints.during(r, s, spec.Prompt.ID, given)
 	r.mail.open(s.briefing, spec.Prompt.ID, host.record.add)

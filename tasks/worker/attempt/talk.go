@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
-	"github.com/errand-fleet/errand/tasks/worker/place"
 )
 
 const (
@@ -241,7 +239,7 @@ func (k *talk) show(ctx context.Context, q tasks.Question) error {
 }
 
 // tools returns the agent's tools for speaking with people, as far as the source supports them.
-func (k *talk) tools(p place.Place) []agent.Tool {
+func (k *talk) tools() []agent.Tool {
 	if k == nil {
 		return nil
 	}
@@ -274,14 +272,6 @@ func (k *talk) tools(p place.Place) []agent.Tool {
 		read.ReadOnly = true
 		list = append(list, read)
 	}
-	if k.can.Attach != nil {
-		type file struct {
-			Path string `json:"path" jsonschema:"a file in your working directory"`
-		}
-		list = append(list, agent.NewTool("attach_file",
-			"Post a file to the thread, such as a picture, a report or a long log.",
-			func(ctx context.Context, in file) (string, error) { return k.attach(ctx, p, in.Path) }))
-	}
 	return list
 }
 
@@ -301,26 +291,6 @@ func (k *talk) askUser(ctx context.Context, text string, options []string) (stri
 			k.patience), nil
 	}
 	return fmt.Sprintf("%s answered: %s", a.Who(), a.Text), nil
-}
-
-// attach posts a file that the agent can read. It follows no link that leads out of the agent's directories.
-func (k *talk) attach(ctx context.Context, p place.Place, path string) (string, error) {
-	data, err := p.Read(path)
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Base(path)
-	first, err := k.claim.First(ctx, "file-"+format.Hash(name, string(data)))
-	if err != nil {
-		return "", err
-	}
-	if !first { // an earlier attempt may or may not have arrived
-		return "This file was already posted. If it is missing from the thread, post it under another name.", nil
-	}
-	if err := k.can.Attach(ctx, k.task, k.redactor.String(name), k.redactor.Bytes(data)); err != nil {
-		return "", fmt.Errorf("attach %s: %w", name, err)
-	}
-	return "Attached " + name + ".", nil
 }
 
 // Answers to a request for approval, in any case.
