@@ -6,14 +6,14 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/transcript"
 )
 
 // says reports whether a conversation contains a text.
 func says(s Session, text string) bool {
-	a, err := session.Unpack(s.Data)
-	return err == nil && bytes.Contains(a.Conversation(), []byte(text))
+	a, err := transcript.Unpack(s.Data)
+	return err == nil && bytes.Contains(a.Lines(), []byte(text))
 }
 
 // The CLI notes what it throws away when it is interrupted, by its ID. It is not in the conversation for that.

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
-	"github.com/errand-fleet/errand/agent/internal/session"
+	"github.com/errand-fleet/errand/internal/transcript"
 )
 
 // Outcome is how a run ended.
@@ -66,16 +67,32 @@ type Session struct {
 
 // Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken up.
 func (s Session) Holds(id string) bool {
-	a, err := session.Unpack(s.Data)
+	a, err := transcript.Unpack(s.Data)
 	return err == nil && a.Holds(id)
 }
 
 // Check reads all of Data. Its error says that the conversation cannot be resumed.
 func (s Session) Check() error {
-	if _, err := session.Unpack(s.Data); err != nil {
+	if _, err := transcript.Unpack(s.Data); err != nil {
 		return fmt.Errorf("read session %s: %w", s.ID, err)
 	}
 	return nil
+}
+
+// mode is the permission mode that a line of a conversation names. JSON within a text has other quotes.
+var mode = regexp.MustCompile(`"permissionMode": ?"[A-Za-z]*"`)
+
+// Portable returns Data for another machine: without the secrets of a redactor, and with the default permission mode,
+// because the CLI resumes a conversation in its last one, and runs have one that asks nobody.
+func (s Session) Portable(secrets *Redactor) ([]byte, error) {
+	a, err := transcript.Unpack(s.Data)
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", s.ID, err)
+	}
+	for i, f := range a.Files {
+		a.Files[i].Content = mode.ReplaceAll(secrets.Bytes(f.Content), []byte(`"permissionMode":"default"`))
+	}
+	return a.Pack()
 }
 
 // Usage counts the tokens of a run.

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/runlog"
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
 	"github.com/errand-fleet/errand/agent/internal/session"
+	"github.com/errand-fleet/errand/internal/transcript"
 	"github.com/google/uuid"
 )
 
@@ -306,7 +307,7 @@ func lacking(what, problem, remedy string) *Error {
 
 // restoreSession writes a saved session to where the CLI looks for it. ClassSession says that it cannot be resumed.
 func restoreSession(dirs session.Dirs, s Session, workDir string) *Error {
-	a, err := session.Unpack(s.Data)
+	a, err := transcript.Unpack(s.Data)
 	if err != nil {
 		return NewError(ClassSession, fmt.Sprintf("read session %s: %v", s.ID, err))
 	}

@@ -66,8 +66,9 @@ func (s *Store) endWaiting(ctx context.Context, id string, ending json.RawMessag
 
 // Cancel writes the tombstone of a task that waits or runs, and then sends the holder a hint. The first cancel wins;
 // later ones, and one after the end, change nothing. Cancel does not stop the run itself: see [Watch], and
-// [Store.EndWaiting] for a waiting task. It returns the record after the change. For an absorbed task it returns the
-// record of the task whose run has to stop. cause must not be empty.
+// [Store.EndWaiting] for a waiting task. The cause "taken" counts only for a run, and is forgotten if the task waits
+// again. Cancel returns the record after the change. For an absorbed task it returns the record of the task whose run
+// has to stop. cause must not be empty.
 func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error) {
 	if cause == "" {
 		return Record{}, fmt.Errorf("cancel %s: %w", id, errors.New("no cause"))

@@ -275,3 +275,38 @@ func TestReturnSaysWhy(t *testing.T) {
 		}
 	})
 }
+
+// Only a run can be taken over. If it is over without an ending, the task continues as if nobody had asked for it;
+// other cancels stay.
+func TestUntaken(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		cancel := func(cause, want string) {
+			t.Helper()
+			if rec := must(s.Cancel(ctx, id, "ann", cause)); rec.CancelCause != want {
+				t.Errorf("cancelled for %q, want %q", rec.CancelCause, want)
+			}
+		}
+		left := func(want string) {
+			t.Helper()
+			if rec := must(s.Get(ctx, id)); rec.State != Waiting || rec.CancelCause != want {
+				t.Errorf("%s, cancelled for %q, want %q", rec.State, rec.CancelCause, want)
+			}
+		}
+		cancel("taken", "")
+		c := h.claim(s, id)
+		cancel("taken", "taken")
+		h.ok(c.Return(ctx, Wait{}))
+		left("")
+		c = h.claim(s, id)
+		cancel("taken", "taken")
+		h.crash(c)
+		h.takeover(s, c)
+		left("")
+		c = h.claim(s, id)
+		cancel("user", "user")
+		h.ok(c.Return(ctx, Wait{}))
+		left("user")
+	})
+}

@@ -26,6 +26,7 @@ const (
 	TimedOut   EndingKind = "timed_out"
 	Stalled    EndingKind = "stalled"
 	Cancelled  EndingKind = "cancelled"
+	Taken      EndingKind = "taken"      // over by a person, with the work so far
 	Refused    EndingKind = "refused"    // before anything ran
 	Lost       EndingKind = "lost"       // its workers died too many times
 	Superseded EndingKind = "superseded" // by something newer; see Reason
@@ -60,6 +61,7 @@ var endings = []EndingInfo{
 	{TimedOut, "Timed out", "⏱", ClassLimit},
 	{Stalled, "Stalled", "⏱", ClassLimit},
 	{Cancelled, "Stopped", "🛑", ClassStopped},
+	{Taken, "Taken over", "🛑", ClassStopped},
 	{Refused, "Not started", "❌", ClassRefused},
 	{Lost, "Given up", "❌", ClassFailed},
 	{Superseded, "Superseded", "🛑", ClassStopped},
@@ -173,6 +175,8 @@ func (e Ending) Sentence() string {
 		return fmt.Sprintf("Stopped because the agent showed no activity for %s. Ask again to continue.", e.Limit)
 	case Cancelled:
 		return strings.TrimSpace("Stopped "+e.stopper()) + ". Ask again to continue."
+	case Taken:
+		return strings.TrimSpace("Taken over "+e.stopper()) + ". Ask again to continue here."
 	case Withdrawn:
 		return "Withdrawn."
 	case Lost:

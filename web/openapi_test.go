@@ -95,7 +95,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"CostSum": desk.CostSum{}, "ConfigReport": view.ConfigReport{}, "Setting": config.Setting{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": desk.AuditEntry{},
 		"Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
-		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": capacity.Offer{},
+		"Taken": desk.Taken{}, "NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": capacity.Offer{},
 		"FailedEvents": api.FailedEvents{}, "FailedEvent": tasks.FailedEvent{}, "Replayed": api.Replayed{},
 		"Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
 	} {
@@ -246,7 +246,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/api/tasks/" + id)
 	get("/api/tasks/" + waiting)
 	post("/api/tasks/"+id+"/answer", `{"answer":"red"}`)
-	post("/api/tasks/"+waiting+"/cancel", "")
+	for range 2 { // it waits, and then it has ended
+		post("/api/tasks/"+waiting+"/take", "")
+		post("/api/tasks/"+waiting+"/cancel", "")
+	}
 	h.log(id+".log", "text")
 	h.log(id+".ndjson", "{}")
 	get("/api/tasks/" + id + "/log")
@@ -261,6 +264,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}})
 	get("/api/tasks/" + id)
 	get("/api/tasks/" + id + "/events")
+	post("/api/tasks/"+id+"/take", "")
 	post("/api/tasks/"+id+"/retry", "")
 
 	get("/api/costs?by=person&by=model")

@@ -84,6 +84,7 @@ func taskCommands(t *terminal) []*cobra.Command {
 	return []*cobra.Command{
 		chatCommand(t), listCommand(t), showCommand(t), logsCommand(t), diffCommand(t), answerCommand(t),
 		changeCommand(t, "cancel", "Cancel a task"), changeCommand(t, "retry", "Run a task again that has ended"),
+		takeCommand(t),
 	}
 }
 

@@ -136,7 +136,7 @@ const (
 	exitUsage       exit = 2 // wrong flags or arguments
 	exitTaskFailed  exit = 3 // the task failed or was lost
 	exitTaskLimit   exit = 4 // the task timed out or stalled
-	exitTaskStopped exit = 5 // the task was cancelled, withdrawn or superseded
+	exitTaskStopped exit = 5 // the task was cancelled, taken over, withdrawn or superseded
 	exitTaskRefused exit = 6
 	exitInterrupted exit = 130
 	exitTerminated  exit = 143
@@ -154,7 +154,7 @@ func exitForEnding(kind string) error {
 		return nil
 	case "timed_out", "stalled":
 		return exitTaskLimit
-	case "cancelled", "withdrawn", "superseded":
+	case "cancelled", "taken", "withdrawn", "superseded":
 		return exitTaskStopped
 	case "refused":
 		return exitTaskRefused

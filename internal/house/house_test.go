@@ -27,7 +27,7 @@ const (
 	maxColumns    = 120   // columns of a line; a tab counts as four
 	maxParams     = 5     // parameters of a function
 	maxMainLines  = 40    // lines in a main function: programs only wire
-	maxTotal      = 1_814 // thousand bytes of product code: lower this when code goes
+	maxTotal      = 1_824 // thousand bytes of product code: lower this when code goes
 	maxExceptions = 5     // entries in exceptions
 )
 

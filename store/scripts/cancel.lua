@@ -1,3 +1,4 @@
+-- Only a run can be taken over: it has the work.
 -- prefix, id, by, cause -> {'ok', id of the task that has to stop, its record} | {'notfound'}
 local id = ARGV[2]
 local r = redis.call('HMGET', task_key(id), 'state', 'into')
@@ -5,7 +6,7 @@ if not r[1] then return {'notfound'} end
 
 local function tombstone(id)
   local state = redis.call('HGET', task_key(id), 'state')
-  if not state or state == 'ended' then return end
+  if not state or state == 'ended' or ARGV[4] == 'taken' and state ~= 'running' then return end
   if redis.call('HSETNX', task_key(id), 'cancel_cause', ARGV[4]) == 1 then
     redis.call('HSET', task_key(id), 'cancel_by', ARGV[3])
   end

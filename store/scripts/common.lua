@@ -175,6 +175,12 @@ local function end_run(key, why)
   if lines then redis.call('HSET', key, 'runs', lines .. '\t' .. int(now()) .. '\t' .. string.gsub(why, '%s', ' ')) end
 end
 
+-- untake forgets that a run was to be taken over, which has ended without an ending: its work is in the checkpoint, and
+-- another run has to continue it.
+local function untake(key)
+  if redis.call('HGET', key, 'cancel_cause') == 'taken' then redis.call('HDEL', key, 'cancel_by', 'cancel_cause') end
+end
+
 -- bound returns the limit of a scope, or nil. The arguments from ARGV[first] on are pairs of a scope, or a kind ending
 -- in a colon, and a limit.
 local function bound(scope, first)

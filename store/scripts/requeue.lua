@@ -12,6 +12,7 @@ if state == 'running' then
   redis.call('HSET', key, 'state', 'waiting')
   end_run(key, 'its worker died')
   redis.call('HDEL', key, 'held')
+  untake(key)
   let_go(id)
   redis.call('ZADD', waiting_key(thread), born(id), id)
   local stay = kept(id)

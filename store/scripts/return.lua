@@ -28,6 +28,7 @@ redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[6], 'why', ARGV[7], 'tell
 note(id, token)
 end_run(key, ARGV[7])
 redis.call('HDEL', key, 'held')
+untake(key)
 let_go(id)
 if ARGV[8] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
 if ARGV[9] ~= '' then parked(key, ARGV[9]) end

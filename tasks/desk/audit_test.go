@@ -61,6 +61,16 @@ var deskActions = map[string]func(f *harness, ctx context.Context) (string, erro
 		_, err := f.desk.Answer(ctx, id, "k", "ann", "yes")
 		return id, err
 	},
+	"Take": func(f *harness, ctx context.Context) (string, error) {
+		t := f.task("a", "x")
+		t.Repo = "acme/api"
+		id := f.submit(t)
+		if _, err := f.desk.Cancel(f.Context(), id, "ann"); err != nil {
+			f.Fatal(err)
+		}
+		_, err := f.desk.Take(ctx, id, "ann")
+		return id, err
+	},
 	// of a reply to a question; a new task is its own record
 	"Submit": func(f *harness, ctx context.Context) (string, error) {
 		id := f.asking()

@@ -57,7 +57,9 @@ func (r *report) silentOnBoard(ctx context.Context, e tasks.Ending) (bool, error
 	case e.Kind == tasks.Withdrawn:
 		return true, nil
 	case subject.IsAutomatic(r.task, r.o) && !r.o.ByPerson():
-		return slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Superseded, tasks.Cancelled}, e.Kind), nil
+		return slices.Contains([]tasks.EndingKind{
+			tasks.Refused, tasks.Superseded, tasks.Cancelled, tasks.Taken,
+		}, e.Kind), nil
 	case e.Kind != tasks.Refused:
 		return false, nil
 	}

@@ -64,7 +64,7 @@ func (i *interpreter) lastFailed(
 // refused task can only be retried by its author, who has to fix the reason.
 func failedFor(login string, st tasks.Status) bool {
 	switch st.Ending.Kind {
-	case tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Lost:
+	case tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Taken, tasks.Lost:
 		return true
 	case tasks.Refused:
 		o, err := subject.Of(st.Task)

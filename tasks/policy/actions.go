@@ -13,6 +13,7 @@ var (
 	See     Action = Needs(Viewer)   // a task, at the front door
 	Use     Action = Needs(User)     // it, also by answers
 	Stop    Action = stop            // a task there
+	Take    Action = take            // a task over, with its conversation
 	Approve Action = approve         // what a task does, there
 	Operate Action = Needs(Operator) // retry tasks there, and change what runs
 	Start   Action = start           // a task there

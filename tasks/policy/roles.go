@@ -78,6 +78,20 @@ func stop(s Subject, o Object, p Posture) Verdict {
 	return no("You may do this only with tasks that you asked for. An operator may do it with all.")
 }
 
+// take decides who may take a task over: who may stop it, and may see all that its conversation repeats.
+func take(s Subject, o Object, p Posture) Verdict {
+	v := stop(s, o, p)
+	switch {
+	case !v.Allowed:
+		return v
+	case o.Forgotten:
+		return no("I no longer know which repositories this conversation has been about.")
+	case s.roleIn(o.Past, o.Own) < Viewer:
+		return no("This conversation has been about a repository that you may not see.")
+	}
+	return v
+}
+
 // approve decides who may approve at the front door what a task does. A rule that asks wants a person.
 func approve(s Subject, o Object, p Posture) Verdict {
 	if s.Bot {

@@ -13,6 +13,7 @@ import (
 // The causes of a cancel, as the store records them.
 const (
 	CauseUser  = "user"  // a person cancelled the task
+	CauseTaken = "taken" // a person takes the task over; see cancel.lua
 	CauseNewer = "newer" // something newer made the task pointless; By is the sentence that says what
 )
 
@@ -29,6 +30,9 @@ func (c Cancellation) Error() string { return fmt.Sprintf("cancelled by %s", c.B
 func (c Cancellation) Ending() tasks.Ending {
 	if c.Cause == CauseNewer {
 		return tasks.Ending{Kind: tasks.Superseded, Reason: c.By, At: time.Now()}
+	}
+	if c.Cause == CauseTaken {
+		return tasks.Ending{Kind: tasks.Taken, By: c.By, At: time.Now()}
 	}
 	return tasks.Ending{Kind: tasks.Cancelled, By: c.By, At: time.Now()}
 }

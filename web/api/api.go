@@ -77,6 +77,12 @@ func (a *API) task(status int, do func(*http.Request) (tasks.Status, error)) res
 	}
 }
 
+// take lets the visitor take over the task in the path.
+func (a *API) take(w http.ResponseWriter, r *http.Request) error {
+	t, err := a.View.Take(r)
+	return a.send(w, t, err)
+}
+
 // halt returns a handler that pauses, resumes, cordons or uncordons what the path names.
 func (a *API) halt(do view.HaltFunc) respond.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

@@ -18,6 +18,7 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/tasks/{id}/diff":    respond.For(policy.Guest, a.diff),
 		"POST /api/tasks/{id}/cancel": respond.For(policy.User, a.task(http.StatusAccepted, a.View.Cancel)),
 		"POST /api/tasks/{id}/retry":  respond.For(policy.Operator, a.task(http.StatusAccepted, a.View.Retry)),
+		"POST /api/tasks/{id}/take":   respond.For(policy.User, a.take),
 		"POST /api/tasks/{id}/answer": respond.For(policy.User, a.answer),
 		"GET /api/costs":              respond.For(policy.Viewer, a.costs),
 		"GET /api/findings":           respond.For(policy.Viewer, a.findings),

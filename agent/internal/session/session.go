@@ -6,9 +6,7 @@
 package session
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -17,74 +15,18 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/errand-fleet/errand/internal/transcript"
 )
 
-// The CLI saves a conversation as a file of JSON lines and, in a directory with the session's name beside it, the tool
-// results that were too long for a message and the conversations of sub-agents.
-
-// maxProject is the length from which on the CLI cuts the name of a directory of sessions.
-const maxProject = 200
-
-// projectDir returns the CLI's directory for sessions that run in dir, below that of its configuration. Its name is
-// the path with everything but letters and digits turned into dashes, for each unit of UTF-16. Of a long one only the
-// beginning is there, with a hash of the whole path (2.1.332).
-func projectDir(dir string) string {
-	var name []byte
-	var hash int32
-	for _, unit := range utf16.Encode([]rune(dir)) {
-		hash = hash<<5 - hash + int32(unit)
-		char := byte('-')
-		if unit < utf8.RuneSelf && (unicode.IsLetter(rune(unit)) || unicode.IsDigit(rune(unit))) {
-			char = byte(unit)
-		}
-		name = append(name, char)
-	}
-	if len(name) > maxProject {
-		name = append(name[:maxProject], '-')
-		name = strconv.AppendUint(name, uint64(max(int64(hash), -int64(hash))), 36)
-	}
-	return filepath.Join("projects", string(name))
-}
-
-// Restore writes a saved session to where the CLI looks for it when it runs in workDir. Where the conversation names
-// the session's other files, the paths are changed to the new ones.
-func (d Dirs) Restore(a Archive, id, workDir string) error {
-	project := projectDir(workDir)
-	if err := os.MkdirAll(filepath.Join(d.Config, project), 0o700); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(filepath.Join(d.Config, project))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, f := range a.files {
-		if a.home != "" && path.Ext(f.name) == ".jsonl" {
-			f.content = bytes.ReplaceAll(f.content, []byte(a.home+"/"),
-				[]byte(filepath.Join(d.Inside().Config, project, id)+"/"))
-		}
-		name := path.Join(id, f.name)
-		if f.name == conversation {
-			name = id + ".jsonl"
-		}
-		if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
-			return err
-		}
-		if err := root.WriteFile(name, f.content, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+// Restore writes a saved session to where the CLI looks for it when it runs in workDir.
+func (d Dirs) Restore(a transcript.Archive, id, workDir string) error {
+	return a.Place(d.Config, d.Inside().Config, id, workDir)
 }
 
 // Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and so
@@ -106,22 +48,24 @@ func (d Dirs) Save(id string, secrets *redact.Redactor) ([]byte, error) {
 		return nil, err
 	}
 	defer project.Close()
-	lines, err := readFile(project, id+".jsonl", maxSession)
+	lines, err := readFile(project, id+".jsonl", transcript.MaxSize)
 	lines = lines[:bytes.LastIndexByte(lines, '\n')+1] // the CLI may have written part of the last one
 	if err != nil || len(lines) == 0 {
 		return nil, nil
 	}
-	c := collector{room: maxSession - len(lines)}
+	c := collector{room: transcript.MaxSize - len(lines)}
 	c.collect(project, id, "", 0)
 	home := filepath.Join(d.Inside().Config, "projects", filepath.Base(project.Name()), id)
-	a := Archive{home: home, files: append([]file{{conversation, lines}}, c.files...)}
-	for i, f := range a.files {
-		a.files[i].content = secrets.Bytes(f.content)
+	a := transcript.Archive{
+		Home: home, Files: append([]transcript.File{{Name: transcript.Conversation, Content: lines}}, c.files...),
 	}
-	data, err := a.pack()
-	if len(data) > maxPacked {
-		a.files = a.files[:1]
-		data, err = a.pack()
+	for i, f := range a.Files {
+		a.Files[i].Content = secrets.Bytes(f.Content)
+	}
+	data, err := a.Pack()
+	if len(data) > transcript.MaxPacked {
+		a.Files = a.Files[:1]
+		data, err = a.Pack()
 	}
 	if err != nil {
 		return nil, nil
@@ -136,7 +80,7 @@ func findProject(config *os.File, id string) (*os.File, error) {
 		return nil, nil
 	}
 	defer projects.Close()
-	entries, err := list(projects, maxFiles)
+	entries, err := list(projects, transcript.MaxFiles)
 	if errors.Is(err, errTooMany) {
 		return nil, fmt.Errorf("find the session: %w", err)
 	}
@@ -181,7 +125,7 @@ type collector struct {
 	room  int // bytes that may still be read
 	seen  int // files and directories
 	tried int // files, pipes, links and the like
-	files []file
+	files []transcript.File
 }
 
 // collect reads the files in an entry of parent, which is depth directories below that of the session, as far as there
@@ -197,14 +141,14 @@ func (c *collector) collect(parent *os.File, name, below string, depth int) {
 	for _, e := range entries {
 		named := path.Join(below, e.Name())
 		switch {
-		case c.tried >= maxFiles-1:
+		case c.tried >= transcript.MaxFiles-1:
 			return
 		case len(named) > maxPath:
 		case e.IsDir():
 			if depth < maxDepth {
 				c.collect(dir, e.Name(), named, depth+1)
 			}
-		case named != conversation: // which would pass for the conversation
+		case named != transcript.Conversation: // which would pass for the conversation
 			c.tried++
 			c.read(dir, e, named)
 		}
@@ -218,7 +162,7 @@ func (c *collector) read(dir *os.File, e fs.DirEntry, named string) {
 	}
 	if content, err := readFile(dir, e.Name(), c.room); err == nil {
 		c.room -= len(content)
-		c.files = append(c.files, file{named, content})
+		c.files = append(c.files, transcript.File{Name: named, Content: content})
 	}
 }
 
@@ -239,112 +183,11 @@ func readFile(dir *os.File, name string, limit int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, info.Size()))
 }
 
-// Archive is a session, unpacked. Packed it is a compressed tar.
-type Archive struct {
-	home  string // directory of the session's other files when they were saved; empty: unknown
-	files []file // the first is the conversation
-}
-
-// file is one file of a session.
-type file struct {
-	name    string // in the session's directory
-	content []byte
-}
-
+// Bounds of what Save looks at.
 const (
-	conversation = "session.jsonl" // name of the conversation, which the CLI keeps beside the session's directory
-	homeRecord   = "ERRAND.home"   // in the tar header of the conversation
+	maxSeen  = 40_000 // files and directories
+	maxDepth = 16     // directories below that of the session; the CLI has two
+	maxPath  = 512    // bytes of a path in that of the session
 )
 
-// Bounds of a session.
-const (
-	maxSession = 64 << 20 // bytes, unpacked; a session of hours has a few megabytes
-	maxPacked  = 8 << 20  // packed bytes that others store; above it, only the conversation is packed
-	maxFiles   = 10_000   // each long tool result is one, each sub-agent two; pipes and links count as well
-	maxSeen    = 40_000   // files and directories that are looked at
-	maxDepth   = 16       // directories below that of the session; the CLI has two
-	maxPath    = 512      // bytes of a path in that of the session
-)
-
-var (
-	errTooLarge = errors.New("archive: larger than a session can be")
-	errTooMany  = fmt.Errorf("there are more than %d directories beside it", maxFiles)
-)
-
-// Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken up.
-// It is there as a separate line ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only
-// queued when the CLI was interrupted is not part of the conversation; the CLI names it as the "commandUuid" of what it
-// dropped (observed).
-func (a Archive) Holds(id string) bool {
-	return bytes.Contains(a.Conversation(), []byte(`uuid":"`+id+`"`))
-}
-
-// Conversation returns the JSON lines of the conversation.
-func (a Archive) Conversation() []byte { return a.files[0].content }
-
-func (a Archive) pack() ([]byte, error) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	t := tar.NewWriter(z)
-	for i, f := range a.files {
-		h := &tar.Header{Name: f.name, Size: int64(len(f.content)), Mode: 0o600}
-		if i == 0 {
-			h.PAXRecords = map[string]string{homeRecord: a.home}
-		}
-		if err := t.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := t.Write(f.content); err != nil {
-			return nil, err
-		}
-	}
-	if err := errors.Join(t.Close(), z.Close()); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
-// Unpack reads a saved session. Others may have written where it was kept, so it must be within the bounds of a
-// session. Data that is not compressed is the conversation without other files.
-func Unpack(data []byte) (a Archive, err error) {
-	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		return Archive{files: []file{{conversation, data}}}, nil
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return a, err
-	}
-	in := &io.LimitedReader{R: z, N: maxSession + 4<<10*maxFiles} // with the headers of the tar
-	t, room := tar.NewReader(in), int64(maxSession)
-	for {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		switch {
-		case err != nil:
-			return a, err
-		case h.Typeflag != tar.TypeReg, !filepath.IsLocal(h.Name), (len(a.files) == 0) != (h.Name == conversation):
-			return a, fmt.Errorf("archive: %q is not a file of a session", h.Name)
-		case len(a.files) >= maxFiles, h.Size > room:
-			return a, errTooLarge
-		}
-		content, err := io.ReadAll(t)
-		if err != nil {
-			return a, err
-		}
-		room -= h.Size
-		a.files = append(a.files, file{h.Name, content})
-		a.home += h.PAXRecords[homeRecord]
-	}
-	if len(a.files) == 0 {
-		return a, errors.New("archive: empty")
-	}
-	if _, err := io.Copy(io.Discard, in); err != nil { // the checksum is at the end
-		return a, err
-	}
-	if in.N <= 0 {
-		return a, errTooLarge
-	}
-	return a, nil
-}
+var errTooMany = fmt.Errorf("there are more than %d directories beside it", transcript.MaxFiles)

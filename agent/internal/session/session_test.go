@@ -20,6 +20,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/errand-fleet/errand/internal/transcript"
 )
 
 const sessionID = "11111111-2222-4333-8444-555555555555"
@@ -53,7 +54,7 @@ func packed(t *testing.T, d Dirs, secrets *redact.Redactor) []byte {
 
 // restore unpacks a session and restores it.
 func restore(d Dirs, id string, data []byte, workDir string) error {
-	a, err := Unpack(data)
+	a, err := transcript.Unpack(data)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := packed(t, d, nil)
-	a, err := Unpack(data)
+	a, err := transcript.Unpack(data)
 	if err != nil || !a.Holds("the-prompt") || a.Holds("all of it") || a.Holds("half") {
 		t.Errorf("holds the prompt %t, a tool's result %t, half a line %t; %v", a.Holds("the-prompt"),
 			a.Holds("all of it"), a.Holds("half"), err)
@@ -114,23 +115,6 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	}
 }
 
-// The names are those of the CLI. It would not find a session under another one, or find two.
-func TestProjectDir(t *testing.T) {
-	t.Parallel()
-	long := "/w/" + strings.Repeat("long/", 39)
-	short := strings.ReplaceAll(long, "/", "-")
-	for dir, want := range map[string]string{
-		"/w/a_b-C.1": "-w-a-b-C-1",
-		"/w/🚀 ü":     "-w-----",
-		long + "xy":  short + "xy",
-		"/w/" + strings.Repeat("long/", 40) + "é": short + "lo-va5qke",
-	} {
-		if got := projectDir(dir); got != "projects/"+want {
-			t.Errorf("%s: %s", dir, got)
-		}
-	}
-}
-
 // A secret of the run is in no file of a saved session, and the lines of the conversation stay JSON.
 func TestSessionWithoutSecrets(t *testing.T) {
 	t.Parallel()
@@ -139,16 +123,16 @@ func TestSessionWithoutSecrets(t *testing.T) {
 			".jsonl": `{"printed":"TOKEN=hunter\"22-22\nghp_012345678901234567890123456789012345"}` + "\n",
 		sessionID + "/tool-results/b1.txt": "TOKEN=hunter\"22-22\n",
 	})
-	a, err := Unpack(packed(t, d, redact.Known("hunter\"22-22")))
+	a, err := transcript.Unpack(packed(t, d, redact.Known("hunter\"22-22")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		`{"printed":"TOKEN=[redacted]\nghp_012345678901234567890123456789012345"}` + "\n", "TOKEN=[redacted]\n",
 	}
-	for i, f := range a.files {
-		if string(f.content) != want[i] {
-			t.Errorf("%s has %q, want %q", f.name, f.content, want[i])
+	for i, f := range a.Files {
+		if string(f.Content) != want[i] {
+			t.Errorf("%s has %q, want %q", f.Name, f.Content, want[i])
 		}
 	}
 }
@@ -158,7 +142,7 @@ func TestSessionWithoutArchive(t *testing.T) {
 	t.Parallel()
 	data := []byte("{\"uuid\":\"the-prompt\"}\n")
 	d := Dirs{Config: t.TempDir()}
-	a, err := Unpack(data)
+	a, err := transcript.Unpack(data)
 	if err != nil || !a.Holds("the-prompt") {
 		t.Errorf("holds the prompt %t; %v", a.Holds("the-prompt"), err)
 	}
@@ -190,9 +174,9 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(own, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := Unpack(packed(t, d, nil))
-	if err != nil || len(a.files) != 2 || a.files[1].name != "tool-results/good.txt" {
-		t.Errorf("took %q, %v", a.files, err)
+	a, err := transcript.Unpack(packed(t, d, nil))
+	if err != nil || len(a.Files) != 2 || a.Files[1].Name != "tool-results/good.txt" {
+		t.Errorf("took %q, %v", a.Files, err)
 	}
 	elsewhere := d.Config + "-elsewhere"
 	if err := errors.Join(os.Rename(d.Config, elsewhere), os.Symlink(elsewhere, d.Config)); err != nil {
@@ -228,12 +212,12 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 // A conversation is saved even if the results of its tools are too large.
 func TestSessionTooLargeWithItsResults(t *testing.T) {
 	t.Parallel()
-	noise := make([]byte, maxPacked+1)
+	noise := make([]byte, transcript.MaxPacked+1)
 	_, _ = rand.Read(noise)
 	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/noise": string(noise)})
-	a, err := Unpack(packed(t, d, nil))
-	if err != nil || len(a.files) != 1 || string(a.files[0].content) != "{}\n" {
-		t.Errorf("took %d files, %v", len(a.files), err)
+	a, err := transcript.Unpack(packed(t, d, nil))
+	if err != nil || len(a.Files) != 1 || string(a.Files[0].Content) != "{}\n" {
+		t.Errorf("took %d files, %v", len(a.Files), err)
 	}
 }
 
@@ -241,7 +225,7 @@ func TestSessionTooLargeWithItsResults(t *testing.T) {
 func TestSessionAmongManyDirectories(t *testing.T) {
 	t.Parallel()
 	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n"})
-	for i := range maxFiles {
+	for i := range transcript.MaxFiles {
 		if err := os.Mkdir(filepath.Join(d.Config, "projects", strconv.Itoa(i)), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -280,11 +264,11 @@ func TestSessionInAHostileTree(t *testing.T) {
 		}, 0, maxDepth + 3},
 		"pipes": {func(root *os.Root) error {
 			var all error
-			for i := range maxFiles {
+			for i := range transcript.MaxFiles {
 				all = errors.Join(all, unix.Mkfifo(filepath.Join(root.Name(), strconv.Itoa(i)), 0o600))
 			}
 			return all
-		}, 0, maxFiles},
+		}, 0, transcript.MaxFiles},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,13 +283,13 @@ func TestSessionInAHostileTree(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer parent.Close()
-			all := collector{room: maxSession}
+			all := collector{room: transcript.MaxSize}
 			all.collect(parent, filepath.Base(dir), "", 0)
-			if len(all.files) != c.files || all.seen != c.seen || all.tried > maxFiles {
+			if len(all.files) != c.files || all.seen != c.seen || all.tried > transcript.MaxFiles {
 				t.Errorf("took %d files of %d, saw %d, want %d and %d", len(all.files), all.tried, all.seen,
 					c.files, c.seen)
 			}
-			if name == "pipes" && all.tried != maxFiles-1 {
+			if name == "pipes" && all.tried != transcript.MaxFiles-1 {
 				t.Errorf("%d pipes count", all.tried)
 			}
 		})
@@ -334,9 +318,9 @@ func TestHostileArchives(t *testing.T) {
 		}
 		return b.Bytes()
 	}
-	good := tar.Header{Name: conversation, Size: 10}
+	good := tar.Header{Name: transcript.Conversation, Size: 10}
 	whole := archive(good, tar.Header{Name: "tool-results/x", Size: 10})
-	if _, err := Unpack(whole); err != nil {
+	if _, err := transcript.Unpack(whole); err != nil {
 		t.Fatal(err)
 	}
 	broken := bytes.Clone(whole)
@@ -359,12 +343,12 @@ func TestHostileArchives(t *testing.T) {
 		"climbs":          archive(good, tar.Header{Name: "../x"}),
 		"absolute":        archive(good, tar.Header{Name: "/etc/x"}),
 		"link":            archive(good, tar.Header{Name: "x", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}),
-		"hard link":       archive(good, tar.Header{Name: "x", Linkname: conversation, Typeflag: tar.TypeLink}),
+		"hard link":       archive(good, tar.Header{Name: "x", Linkname: transcript.Conversation, Typeflag: tar.TypeLink}),
 		"pipe":            archive(good, tar.Header{Name: "x", Typeflag: tar.TypeFifo}),
-		"large":           archive(tar.Header{Name: conversation, Size: maxSession + 1}),
-		"large together":  archive(good, tar.Header{Name: "x", Size: maxSession}),
+		"large":           archive(tar.Header{Name: transcript.Conversation, Size: transcript.MaxSize + 1}),
+		"large together":  archive(good, tar.Header{Name: "x", Size: transcript.MaxSize}),
 		"too many": archive(append([]tar.Header{good},
-			slices.Repeat([]tar.Header{{Name: "x"}}, maxFiles)...)...),
+			slices.Repeat([]tar.Header{{Name: "x"}}, transcript.MaxFiles)...)...),
 		"something behind": append(bytes.Clone(whole), bomb.Bytes()...),
 	} {
 		d := Dirs{Config: t.TempDir()}

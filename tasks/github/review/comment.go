@@ -24,7 +24,7 @@ import (
 // their marks, so it may be called again after any failure, and concurrently with another task's.
 func (r *Report) comment(ctx context.Context, result outcome) error {
 	e := result.ending
-	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Superseded}, e.Kind) {
+	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Taken, tasks.Superseded}, e.Kind) {
 		return nil // no review is missing
 	}
 	old, err := r.summaries(ctx)

@@ -56,7 +56,7 @@ func statusOf(e tasks.Ending, head string) string {
 // as timed_out: a problem of errand must not fail the change. It is not success
 // either, which would mean that there is nothing to read.
 func conclusion(k tasks.EndingKind) string {
-	if k == tasks.Cancelled {
+	if k == tasks.Cancelled || k == tasks.Taken {
 		return "cancelled"
 	}
 	return "neutral"

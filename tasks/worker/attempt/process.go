@@ -181,7 +181,7 @@ func (p *Processor) execute(r *run) (tasks.Ending, error) {
 	if err != nil {
 		return p.refused(r, err)
 	}
-	ending, err := p.conclude(r, j) // decide how the task goes on
+	ending, err := p.conclude(r, j, spec.Prompt.ID) // decide how the task goes on
 	if err != nil {
 		p.interrupt(r, s, spec, err) // save what another run continues
 		return tasks.Ending{}, err
@@ -362,7 +362,7 @@ func (p *Processor) perform(r *run, j job, s setting) (agent.Spec, error) {
 
 // conclude settles the run's cost and turns its result into the task's ending. It returns an error instead if the run
 // was interrupted, with the cause, or if it failed and will be tried again, with the time.
-func (p *Processor) conclude(r *run, j job) (tasks.Ending, error) {
+func (p *Processor) conclude(r *run, j job, prompt string) (tasks.Ending, error) {
 	p.Meter.Ran(j.task, r.result)
 	p.admission.recordThrottle(r)
 	bill := p.admission.settle(r)
@@ -393,6 +393,9 @@ func (p *Processor) conclude(r *run, j job) (tasks.Ending, error) {
 		by, ok := errors.AsType[record.Cancellation](r.Cause())
 		if !ok {
 			return tasks.Ending{}, r.Cause()
+		}
+		if by.Cause == record.CauseTaken && !r.result.Session.Holds(prompt) {
+			return tasks.Ending{}, errNotBegun
 		}
 		stopped := by.Ending()
 		e.Kind, e.By, e.Reason = stopped.Kind, stopped.By, stopped.Reason

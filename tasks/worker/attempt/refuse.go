@@ -18,6 +18,10 @@ import (
 // objectsWait is how long a task waits before it is tried again when the object store does not answer, ± 50 %.
 const objectsWait = 20 * time.Second
 
+// errNotBegun returns a task to be taken over whose agent has not begun: what it would continue is in a checkpoint,
+// which the ending would remove.
+var errNotBegun = &tasks.ErrLater{Why: "it was to be taken over before its agent had begun"}
+
 // refused handles an error from before the run. A cancel, an error that the person or an operator has to fix, and an
 // error that occurred too often end the task. refused returns any other error, and the task is tried again.
 func (p *Processor) refused(run *run, err error) (tasks.Ending, error) {
@@ -25,6 +29,9 @@ func (p *Processor) refused(run *run, err error) (tasks.Ending, error) {
 		return found.ending, nil
 	}
 	if by, ok := errors.AsType[record.Cancellation](run.Cause()); ok {
+		if by.Cause == record.CauseTaken {
+			return tasks.Ending{}, errNotBegun
+		}
 		return by.Ending(), nil
 	}
 	if run.Ctx.Err() != nil {

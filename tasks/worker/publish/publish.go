@@ -74,17 +74,18 @@ func (b *Publisher) Publishes(t tasks.Task) bool {
 	return b.Forge != nil && t.Repo != "" && t.Profile == agent.Write
 }
 
-// Publish pushes the work of an answered task in each of its repositories, and tries once to open the pull requests. It
-// returns the ending with what was published, and with the hosts that the checks have reached. Errors are reported in
-// the ending: they lose neither the answer nor the work, which stays in the clones. After a lost claim, the store
-// decides whether this worker may store the ending.
+// Publish pushes the work of an answered task in each of its repositories, and tries once to open the pull requests.
+// The work of a task that a person takes over is only pushed, without checks: they wait for it, and go on with it.
+// Publish returns the ending with what was published, and with the hosts that the checks have reached. Errors are
+// reported in the ending: they lose neither the answer nor the work, which stays in the clones. After a lost claim, the
+// store decides whether this worker may store the ending.
 func (b *Publisher) Publish(w Work, e tasks.Ending) tasks.Ending {
-	if w.Place.Branch == "" || e.Kind != tasks.Answered {
+	if w.Place.Branch == "" || e.Kind != tasks.Answered && e.Kind != tasks.Taken {
 		return e
 	}
 	limited, cancel := during(w.Hold, w.checksLeft()+2*publishFor)
 	defer cancel()
-	one := &publication{Publisher: b, work: w, reached: e.Result.Egress}
+	one := &publication{Publisher: b, work: w, reached: e.Result.Egress, taken: e.Kind == tasks.Taken}
 	var all []*tasks.Published
 	for _, p := range w.Place.Clones() {
 		done := one.clone(limited, place.ForRepository(w.Task, p.Clone.Repo), p)
@@ -115,6 +116,7 @@ type publication struct {
 	work      Work
 	verifying time.Time           // when the first checks began; zero before
 	stuck     bool                // a process of the checks could not be stopped
+	taken     bool                // a person takes it over
 	reached   *agent.EgressReport // the run's, with what its checks have reached
 }
 
@@ -135,7 +137,7 @@ func (b *publication) clone(ctx context.Context, t tasks.Task, p place.Place) *t
 	if pushed.New {
 		b.Log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
 	}
-	return &tasks.Published{Due: true, Work: tasks.Work{
+	return &tasks.Published{Due: !b.taken, Work: tasks.Work{
 		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Fixes: p.Fixes,
 		Title:        cmp.Or(b.Policy.Redactor.String(pushed.Subject), t.Subject()),
 		Verification: checks, Style: b.style(ctx, p),
@@ -217,6 +219,9 @@ func (b *publication) push(
 			return credit(message, t.ID, p.CoAuthor)
 		},
 		Permit: func(_ context.Context, commit string) (err error) {
+			if b.taken {
+				return b.permit(t.Repo, p.Branch, commit)
+			}
 			patience.Stop()
 			if checks, err = b.verify(t, p); err != nil {
 				return err
@@ -225,7 +230,7 @@ func (b *publication) push(
 			return b.permit(t.Repo, p.Branch, commit)
 		},
 	})
-	if err != nil || pushed.Commit == "" || pushed.New {
+	if err != nil || pushed.Commit == "" || pushed.New || b.taken {
 		return pushed, checks, err
 	}
 	// The work was pushed by an earlier run, which has run the checks.

@@ -251,6 +251,19 @@ func (v *Reader) Retry(r *http.Request) (tasks.Status, error) {
 	return s, err
 }
 
+// Take takes the task in the path over, in the visitor's name.
+func (v *Reader) Take(r *http.Request) (t desk.Taken, err error) {
+	id, err := v.ID(r)
+	if err != nil {
+		return t, err
+	}
+	t, err = v.Desk.Take(r.Context(), id, people.PublicName(r.Context()))
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		err = respond.Error(http.StatusConflict, "Not taken over", input.Sentence)
+	}
+	return t, err
+}
+
 // MaxAnswer bounds the body of a request with an answer, in bytes.
 const MaxAnswer = 64 << 10
 
