@@ -19,3 +19,17 @@ func TestMakefile(t *testing.T) {
 		}
 	}
 }
+
+// TestScripts checks that the scripts pass on names of files that have spaces, such as all in such a checkout.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../scripts/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile(`\bxargs.{5}`).FindAllString(string(text), -1) {
+		if found != "xargs -d '" {
+			t.Errorf("splits names at spaces: %s", found)
+		}
+	}
+}
