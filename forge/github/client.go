@@ -321,8 +321,11 @@ const rateLimited = "GitHub's rate limit"
 // maxComplaint bounds GitHub's words in a complaint, in characters.
 const maxComplaint = 200
 
-// Complaint says why a call failed, as a clause for people.
-func Complaint(err error) string {
+// Complaint says why a call failed, as a clause for people, without addresses.
+func Complaint(err error) string { return complaint(err, withoutAddresses) }
+
+// complaint is Complaint with GitHub's words as they are edited.
+func complaint(err error, edited func(string) string) string {
 	if _, limited := RetryAfter(err); limited {
 		return rateLimited
 	}
@@ -330,7 +333,7 @@ func Complaint(err error) string {
 	if code == 0 {
 		return "GitHub does not answer as expected"
 	}
-	return fmt.Sprintf("GitHub says %d: %s", code, untrusted.Line(message, maxComplaint))
+	return fmt.Sprintf("GitHub says %d: %s", code, untrusted.Line(edited(message), maxComplaint))
 }
 
 // RateLimit turns a rate limit into a *forge.LimitError, and adds what failed to any other error.
@@ -365,6 +368,9 @@ const missing = "it does not exist, or errand has no access to it"
 // addresses are those of machines. GitHub names the fleet's own where an organisation permits only some.
 var addresses = regexp.MustCompile(`\d+(\.\d+){3}|[[:xdigit:]]*:[[:xdigit:].]*:[[:xdigit:].:]+`)
 
+// withoutAddresses is applied before a text is cut, which could leave a part of an address.
+func withoutAddresses(text string) string { return addresses.ReplaceAllLiteralString(text, "…") }
+
 // Explain is RateLimit for calls on behalf of people: a permanent failure becomes a *forge.RefusedError with GitHub's
 // words, such as those about a list of permitted addresses, which nobody could guess, without the addresses.
 func (f *Forge) Explain(what string, err error) error {
@@ -373,7 +379,7 @@ func (f *Forge) Explain(what string, err error) error {
 		return &forge.RefusedError{Sentence: "GitHub does not accept errand's credentials. An " +
 			"operator has to renew them (" + what + ")."}
 	case Permanent(err):
-		why := cmp.Or(untrusted.Line(addresses.ReplaceAllLiteralString(messages(err), "…"), 300), missing)
+		why := cmp.Or(untrusted.Line(withoutAddresses(messages(err)), 300), missing)
 		if StatusCode(err) == http.StatusNotFound {
 			why = missing
 		}

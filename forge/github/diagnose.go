@@ -30,7 +30,8 @@ func (f *Forge) Diagnose(ctx context.Context) []doctor.Finding {
 
 // unreachable is the finding when GitHub does not say who errand is.
 func unreachable(err error, credential, remedy string) doctor.Finding {
-	f := doctor.Finding{What: "GitHub refuses " + credential, Why: Complaint(err) + ".", Remedy: remedy, Fatal: true}
+	why := complaint(err, strings.TrimSpace) + "."
+	f := doctor.Finding{What: "GitHub refuses " + credential, Why: why, Remedy: remedy, Fatal: true}
 	switch code := StatusCode(err); {
 	case code == http.StatusUnauthorized:
 	case code == 0 || code >= http.StatusInternalServerError:

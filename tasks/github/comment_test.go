@@ -297,6 +297,12 @@ func TestCloseErrors(t *testing.T) {
 	}
 	w.hub.Fail(createComment, locked)
 	w.wantUnposted(task, answered("Fine."), "GitHub says 403: Unable to create comment because issue is locked.", false)
+	// People see why. The fleet's address is nothing for them.
+	w.hub.Fail(createComment, githubfake.Failure{
+		Status: 403, Body: `{"message":"Your IP address 192.0.2.7 is not permitted."}`,
+	})
+	w.wantUnposted(task, answered("Fine."), "GitHub says 403: Your IP address … is not permitted.", false)
+	w.hub.Fail(createComment, locked)
 	wantLight := func(want string) {
 		w.Helper()
 		sha := w.pull(n).HeadSHA
