@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
@@ -169,12 +168,13 @@ const maxShown = 200
 
 // shownText returns a value as text; empty if it is not set.
 func shownText(v reflect.Value) string {
+	if texts := reflect.TypeFor[[]string](); v.CanConvert(texts) {
+		v = v.Convert(texts)
+	}
 	text := ""
 	switch value := v.Interface().(type) {
 	case []string:
-		text = strings.Join(value, ", ")
-	case environment.Lines:
-		text = strings.Join(value, ", ")
+		text = shownList(value)
 	case map[string]string:
 		var pairs []string
 		for _, name := range slices.Sorted(maps.Keys(value)) {
@@ -196,4 +196,15 @@ func shownText(v reflect.Value) string {
 		text = string(runes[:maxShown]) + "…"
 	}
 	return text
+}
+
+// shownList joins texts, of which those that have a comma themselves are quoted.
+func shownList(list []string) string {
+	shown := slices.Clone(list)
+	for i, text := range shown {
+		if strings.Contains(text, ",") {
+			shown[i] = strconv.Quote(text)
+		}
+	}
+	return strings.Join(shown, ", ")
 }

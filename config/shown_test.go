@@ -15,7 +15,7 @@ func TestSections(t *testing.T) {
 	var p Problems
 	r, _ := parseRouting(&p, "f", []byte(`
 repositories:
-  acme/api: {trusted: true, env: {A: hush}, setup: [hush], start: [hush], pull_requests: {labels: [a, b]}, tools: {node: "22", go: "1.26"}}
+  acme/api: {trusted: true, env: {A: hush}, setup: [hush], start: [hush], pull_requests: {labels: [a, "b, c"]}, tools: {node: "22", go: "1.26"}}
   acme/web: {base: next, egress: {allow: [go, npm], private: [x.example]}, secrets: {T: "env:hush"}}
 rules: [{tool: Bash, action: deny}]
 instructions: Be brief.
@@ -55,7 +55,7 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 				},
 				{
 					"acme/api", "true", "", "", "", "", hidden, hidden, hidden, "", "go: 1.26, node: 22",
-					"", "", "", "a, b", "", "", "", "",
+					"", "", "", `a, "b, c"`, "", "", "", "",
 				},
 				{"acme/web", "", "next", "", "", "", "", "", "", "", "", "go, npm", "x.example", "", "", "", "", "", "T"},
 			},

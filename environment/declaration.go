@@ -45,8 +45,8 @@ type Declaration struct {
 	Env          map[string]string `yaml:"env" hidden:"all" help:"Variables for the agent's commands and the repository's checks. They are no secrets."`
 	Setup        Lines             `yaml:"setup" hidden:"all" help:"Lines of a script for bash that prepares the home and the clone, once for all runs with the same environment. It ends at the first command that fails."`
 	Start        Lines             `yaml:"start" hidden:"all" help:"Lines of a script that runs before each run and each check, for services. It ends at the first command that fails."`
-	Locks        Lines             `yaml:"locks" default:"lock files at the root" help:"Files and directories of the repository. If one changes, the set-up runs again."`
-	Path         Lines             `yaml:"path" help:"Directories that come first in a run's PATH: below the home with ~/, otherwise in the clone."`
+	Locks        Names             `yaml:"locks" default:"lock files at the root" help:"Files and directories of the repository. If one changes, the set-up runs again."`
+	Path         Names             `yaml:"path" help:"Directories that come first in a run's PATH: below the home with ~/, otherwise in the clone."`
 	Tools        map[string]string `yaml:"tools" help:"Versions of tools by their names in mise."`
 	Egress       hostlist.List     `yaml:"egress" default:"the fleet's" help:"The hosts that set-up, runs and checks reach. What a repository declares adds to the list of the fleet; what errand.yaml declares replaces it."`
 	PullRequests PullRequests      `yaml:"pull_requests" help:"How errand opens pull requests."`
@@ -54,13 +54,14 @@ type Declaration struct {
 	RunChoice `yaml:",inline"`
 }
 
-// Lines is a list of texts. In YAML one text may stand for a list of it.
+// Lines is a list of texts. In YAML one text may stand for a list of it, but no word like no or off, with which people
+// switch something off.
 type Lines []string
 
-// UnmarshalYAML reads a list or a text. A word such as false, no or off is neither: nobody means a command by it.
+// UnmarshalYAML reads a list or a text.
 func (l *Lines) UnmarshalYAML(n *yaml.Node) error {
 	text := strings.TrimSpace(n.Value)
-	if n.Kind == yaml.ScalarNode && text != "" && !isSwitch(n) {
+	if n.ShortTag() == "!!str" && text != "" && !isSwitch(n) {
 		*l = Lines{text}
 		return nil
 	}
@@ -69,6 +70,28 @@ func (l *Lines) UnmarshalYAML(n *yaml.Node) error {
 
 // isSwitch reports whether a scalar is a word for on or off.
 func isSwitch(n *yaml.Node) bool { return n.Decode(new(bool)) == nil }
+
+// Names is a list of names, for which one text may stand as well. A text with a comma may not: whether it is one name
+// or several can only be guessed.
+type Names []string
+
+// UnmarshalYAML reads a list or a text.
+func (l *Names) UnmarshalYAML(n *yaml.Node) error {
+	if strings.Contains(n.Value, ",") {
+		return n.Decode((*[]string)(l))
+	}
+	return (*Lines)(l).UnmarshalYAML(n)
+}
+
+// WrongType rewrites an error of package yaml about a type, which names types of Go, for people.
+func WrongType(e string) string { // "line 3: cannot unmarshal !!seq into map[string]string"
+	line, _, _ := strings.Cut(e, ":")
+	line = "L" + strings.TrimPrefix(line, "l") + ": the value has the wrong type"
+	if strings.HasSuffix(e, " into []string") {
+		line += "; write a list, such as [a, b]"
+	}
+	return line + "."
+}
 
 // DefaultLocks are files at the root of a repository that name what it depends on.
 var DefaultLocks = []string{
@@ -84,9 +107,8 @@ var DefaultLocks = []string{
 func Parse(data []byte) (d Declaration, wrong []string) {
 	err := yaml.Unmarshal(data, &d)
 	if te, ok := errors.AsType[*yaml.TypeError](err); ok {
-		for _, e := range te.Errors { // "line 3: cannot unmarshal !!seq into map[string]string"
-			line, _, _ := strings.Cut(e, ":")
-			wrong = append(wrong, "The value at "+line+" has the wrong type.")
+		for _, e := range te.Errors {
+			wrong = append(wrong, WrongType(e))
 		}
 	} else if err != nil && !errors.Is(err, io.EOF) {
 		return Declaration{}, []string{"The file is not YAML."}
@@ -147,16 +169,16 @@ func (d Declaration) Checked() (Declaration, []string) {
 func (d *Declaration) dropBadLists() (wrong []string) {
 	for _, list := range []struct {
 		name   string
-		values *Lines
+		values *[]string
 		fits   func(string) bool
 	}{
-		{"setup", &d.Setup, func(line string) bool { return !strings.ContainsRune(line, 0) }},
-		{"start", &d.Start, func(line string) bool { return !strings.ContainsRune(line, 0) }},
-		{"locks", &d.Locks, func(name string) bool {
+		{"setup", (*[]string)(&d.Setup), func(line string) bool { return !strings.ContainsRune(line, 0) }},
+		{"start", (*[]string)(&d.Start), func(line string) bool { return !strings.ContainsRune(line, 0) }},
+		{"locks", (*[]string)(&d.Locks), func(name string) bool {
 			return filepath.IsLocal(name) && !strings.ContainsAny(name, "\n\x00")
 		}},
-		{"path", &d.Path, func(dir string) bool {
-			return filepath.IsLocal(strings.TrimPrefix(dir, "~/")) && !strings.Contains(dir, ":")
+		{"path", (*[]string)(&d.Path), func(dir string) bool {
+			return filepath.IsLocal(strings.TrimPrefix(dir, "~/")) && !strings.ContainsAny(dir, ":\n\x00")
 		}},
 	} {
 		complaints := len(wrong)
@@ -198,9 +220,14 @@ func (d Declaration) Under(operator Declaration) Declaration {
 	}
 	d.PullRequests = d.PullRequests.under(operator.PullRequests)
 	for _, list := range []struct {
-		own       *Lines
-		operators Lines
-	}{{&d.Setup, operator.Setup}, {&d.Start, operator.Start}, {&d.Locks, operator.Locks}, {&d.Path, operator.Path}} {
+		own       *[]string
+		operators []string
+	}{
+		{(*[]string)(&d.Setup), operator.Setup},
+		{(*[]string)(&d.Start), operator.Start},
+		{(*[]string)(&d.Locks), operator.Locks},
+		{(*[]string)(&d.Path), operator.Path},
+	} {
 		if list.operators != nil {
 			*list.own = list.operators
 		}

@@ -42,10 +42,11 @@ func TestParse(t *testing.T) {
 		"a directory outside": {
 			"directory: ../other\nenv: {A: b}\n", map[string]string{"A": "b"}, []string{`directory: "../other" is not`},
 		},
-		"one text":       {"setup: npm ci\npath: bin\nenv: {A: b}\n", map[string]string{"A": "b"}, nil},
-		"wrong type":     {"checks: [make]\nenv: [A]\n", nil, []string{"at line 2"}},
-		"not YAML":       {"env: {A", nil, []string{"not YAML"}},
-		"many variables": {many, nil, []string{"V100 is one of"}},
+		"two directories": {"path: \"bin\\nlib\"\nenv: {A: b}\n", map[string]string{"A": "b"}, []string{"path: "}},
+		"one text":        {"setup: npm ci\npath: bin\nenv: {A: b}\n", map[string]string{"A": "b"}, nil},
+		"wrong type":      {"checks: [make]\nenv: [A]\n", nil, []string{"Line 2: the value has the wrong type."}},
+		"not YAML":        {"env: {A", nil, []string{"not YAML"}},
+		"many variables":  {many, nil, []string{"V100 is one of"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

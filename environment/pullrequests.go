@@ -14,7 +14,7 @@ import (
 type PullRequests struct {
 	BranchPrefix string `yaml:"branch_prefix" default:"errand/" help:"The prefix of branches, with a slash at its end."`
 	Title        string `yaml:"title" help:"What precedes titles."`
-	Labels       Lines  `yaml:"labels" help:"Labels."`
+	Labels       Names  `yaml:"labels" help:"Labels."`
 	Draft        string `yaml:"draft" default:"true" help:"Whether they are drafts."`
 	Template     string `yaml:"template" default:"false" help:"Whether the repository's template follows errand's description."`
 }

@@ -65,20 +65,14 @@ func wantedChecks(data []byte) int {
 	return 1
 }
 
-var (
-	unknownField = regexp.MustCompile(`^line (\d+): field (.+) not found in type .*$`)
-	wrongKind    = regexp.MustCompile(`^(line \d+): .*$`)
-)
+var unknownField = regexp.MustCompile(`^line (\d+): field (.+) not found in type .*$`)
 
 // plainYAMLError rewrites an error of the YAML package, which mentions Go types, for people.
 func plainYAMLError(e string) string {
 	if m := unknownField.FindStringSubmatch(e); m != nil {
 		return fmt.Sprintf("Line %s: unknown setting %s.", m[1], untrusted.Code(m[2], maxEntry))
 	}
-	if m := wrongKind.FindStringSubmatch(e); m != nil {
-		return "L" + m[1][1:] + ": the value has the wrong type."
-	}
-	return untrusted.Line(e, maxEntry)
+	return environment.WrongType(e)
 }
 
 // validated drops settings that could be read but make no sense.
@@ -92,15 +86,15 @@ func (c Settings) validated(wrong []string) (Settings, []string) {
 	}
 	for _, l := range []struct {
 		key  string
-		list *environment.Lines
+		list *[]string
 		good func(string) bool
 	}{
-		{"skip.paths", &c.Skip.Paths, nil},
-		{"skip.labels", &c.Skip.Labels, nil},
-		{"skip.authors", &c.Skip.Authors, nil},
-		{"skip.branches", &c.Skip.Branches, pattern.Check},
-		{"review.unwanted", &c.Review.Unwanted, nil},
-		{"checks", &c.Checks, nil},
+		{"skip.paths", (*[]string)(&c.Skip.Paths), nil},
+		{"skip.labels", (*[]string)(&c.Skip.Labels), nil},
+		{"skip.authors", (*[]string)(&c.Skip.Authors), nil},
+		{"skip.branches", (*[]string)(&c.Skip.Branches), pattern.Check},
+		{"review.unwanted", (*[]string)(&c.Review.Unwanted), nil},
+		{"checks", (*[]string)(&c.Checks), nil},
 	} {
 		valid := slices.DeleteFunc(slices.Clone(*l.list), func(s string) bool {
 			return badEntry(s) || l.good != nil && !l.good(s)
@@ -144,7 +138,7 @@ func (c *Settings) dropUnknownWords(refuse func(key, why string)) {
 
 // Scoped are instructions for reviews that change some of these files.
 type Scoped struct {
-	Paths environment.Lines `yaml:"paths"` // as in agent.Rule
+	Paths environment.Names `yaml:"paths"` // as in agent.Rule
 	Text  string            `yaml:"text"`
 }
 

@@ -58,14 +58,14 @@ models: {review: claude-opus-4-8}
 	}
 }
 
-// One text stands for a list of it. A word for off does not, nor does nothing.
+// One text stands for a list of it.
 func TestOneInsteadOfAList(t *testing.T) {
 	t.Parallel()
-	got, wrong := Parse([]byte("checks: |\n  make test\nskip: {paths: docs/**}\nsetup: |\n  npm ci\n  npm run build\n" +
+	got, wrong := Parse([]byte("checks: |\n  make test, vet\nskip: {paths: docs/**}\nsetup: |\n  npm ci\n  npm run build\n" +
 		"locks:\npull_requests: {labels: bot}\nreview: {unwanted: style}\n"))
-	for name, list := range map[string]environment.Lines{
-		"make test": got.Checks, "docs/**": got.Skip.Paths, "npm ci\nnpm run build": got.Setup, "bot": got.PullRequests.Labels,
-		"style": got.Review.Unwanted,
+	for name, list := range map[string][]string{
+		"make test, vet": got.Checks, "docs/**": got.Skip.Paths, "npm ci\nnpm run build": got.Setup,
+		"bot": got.PullRequests.Labels, "style": got.Review.Unwanted,
 	} {
 		if !slices.Equal(list, []string{name}) {
 			t.Errorf("%q is %q", name, list)
@@ -74,13 +74,29 @@ func TestOneInsteadOfAList(t *testing.T) {
 	if len(wrong) > 0 || got.Incomplete || got.Locks != nil {
 		t.Errorf("%q %+v", wrong, got)
 	}
+}
 
-	for _, off := range []string{"false", "no", "off", `""`, "' '"} {
-		got, wrong := Parse([]byte("checks: " + off + "\nsetup: " + off + "\n"))
-		want := []string{"Line 1: the value has the wrong type.", "Line 2: the value has the wrong type."}
-		if !slices.Equal(wrong, want) || len(got.Checks)+len(got.Setup) > 0 {
-			t.Errorf("%s is %q %q; said %q", off, got.Checks, got.Setup, wrong)
+// What is meant to switch a list off is no command, and what looks like several names is not taken for one.
+func TestNoTextOfAList(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"checks", "setup"} {
+		for _, value := range []string{"false", "no", "off", "1", "''", "' '"} {
+			got, wrong := Parse([]byte(key + ": " + value))
+			want := []string{"Line 1: the value has the wrong type; write a list, such as [a, b]."}
+			if !slices.Equal(wrong, want) || got.Checks != nil || got.Setup != nil || got.Incomplete != (key == "checks") {
+				t.Errorf("%s: %s: %q, %q, %q", key, value, wrong, got.Checks, got.Setup)
+			}
 		}
+	}
+	for _, key := range []string{"pull_requests: {labels: %s}", "skip: {labels: %s}", "path: %s"} {
+		if _, wrong := Parse([]byte(strings.Replace(key, "%s", "'bot, ci'", 1))); len(wrong) != 1 ||
+			!strings.Contains(wrong[0], "write a list") {
+			t.Errorf("%s: %q", key, wrong)
+		}
+	}
+	got, wrong := Parse([]byte("pull_requests: {labels: ['bot, ci']}"))
+	if wrong != nil || !slices.Equal(got.PullRequests.Labels, []string{"bot, ci"}) {
+		t.Errorf("a label with a comma: %q, %q", wrong, got.PullRequests.Labels)
 	}
 }
 
@@ -93,7 +109,7 @@ func TestWrongSettings(t *testing.T) {
 		{"env: {APP: test, HOME: /root}", "env: HOME is set by errand."},
 		{"skip: {path: [a]}", "Line 1: unknown setting `path`."},
 		{"review:\n  severty: major", "Line 2: unknown setting `severty`."},
-		{"checks: {a: b}", "Line 1: the value has the wrong type."},
+		{"checks: {a: b}", "Line 1: the value has the wrong type; write a list, such as [a, b]."},
 		{"review: {severity: low}", "`review.severity` is neither critical, major nor minor."},
 		{"review: {max_findings: -1}", "`review.max_findings` is not a number from 1 to 20."},
 		{

@@ -51,10 +51,10 @@ const (
 
 // skip selects pull requests without automatic work.
 type skip struct {
-	Paths    environment.Lines `yaml:"paths"`    // that change only these files, as in agent.Rule
-	Labels   environment.Lines `yaml:"labels"`   // with one of these labels
-	Authors  environment.Lines `yaml:"authors"`  // by one of these authors
-	Branches environment.Lines `yaml:"branches"` // into one of these branches; * matches any characters except a slash
+	Paths    environment.Names `yaml:"paths"`    // that change only these files, as in agent.Rule
+	Labels   environment.Names `yaml:"labels"`   // with one of these labels
+	Authors  environment.Names `yaml:"authors"`  // by one of these authors
+	Branches environment.Names `yaml:"branches"` // into one of these branches; * matches any characters except a slash
 }
 
 // Enabled reports whether a kind of work is done automatically.
