@@ -18,6 +18,8 @@ var (
 		"weekday", "1-5", "sunday", "0", "monday", "1", "tuesday", "2", "wednesday", "3", "thursday", "4",
 		"friday", "5", "saturday", "6", "day", "*", " and ", ",", ", ", ",", " ", ",",
 	)
+	// 7 is Sunday for cron, as 0 is; not as a step, and no range begins with it
+	sundays = strings.NewReplacer("/7", "/7", "7-", "7-", "-7", "-6,0", "7", "0")
 )
 
 // Times returns the times that s.When says: the five fields of cron, "every DAYS at HH:MM", where DAYS is day, weekday
@@ -32,6 +34,9 @@ func (s Schedule) Times() (cron.Schedule, error) {
 			return nil, fmt.Errorf("names the time zone %q, which does not exist", words[5])
 		}
 		words = words[:5]
+	}
+	if len(words) == 5 {
+		words[4] = sundays.Replace(words[4])
 	}
 	times, err := fiveFields.Parse("CRON_TZ=" + zone.String() + " " + strings.Join(words, " "))
 	if err != nil {
