@@ -28,7 +28,7 @@ func TestCosts(t *testing.T) {
 	spend("opus\x1b[2J", 1.25)
 	spend("=1+1", 0.5)
 
-	code, out, errs := f.run("costs", "--by", "person,model", "--days", "7")
+	code, out, errs := f.run("costs", "--by", "person, model", "--days", "7")
 	want := strings.Join([]string{
 		"PERSON     MODEL  COST   RUNS  TOKENS IN  OUT",
 		"slack/ann  opus   $1.25  1     8          2",

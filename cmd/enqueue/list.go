@@ -43,9 +43,12 @@ func listCommand(t *terminal) *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return show(c.Context(), t, "GET /api/tasks?"+query.Encode(), nil, func(page taskPage) {
 			t.printTasks(page.Tasks, time.Now())
+			query.Del("limit") // it selects nothing
 			switch {
 			case page.Next != "":
 				printf(t.stderr, "For older tasks add --before %s\n", display.Line(page.Next))
+			case len(page.Tasks) == 0 && len(query) > 0:
+				printf(t.stderr, "No task matches.\n")
 			case len(page.Tasks) == 0:
 				printf(t.stderr, "No tasks.\n")
 			}
@@ -265,7 +268,7 @@ func costsCommand(t *terminal) *cobra.Command {
 			return usageError{errors.New("choose one of --json and --csv")}
 		}
 		if *by != "" {
-			query["by"] = strings.Split(*by, ",")
+			query["by"] = strings.Split(strings.ReplaceAll(*by, " ", ""), ",")
 		}
 		if *sheet {
 			query.Set("format", "csv")

@@ -86,7 +86,7 @@ func TestListFilters(t *testing.T) {
 	if _, _, errs := f.run("list", "--limit", "1"); errs != "For older tasks add --before "+id+"\n" {
 		t.Errorf("got %q", errs)
 	}
-	if _, _, errs := f.run("list", "--text", "nowhere"); errs != "No tasks.\n" {
+	if _, _, errs := f.run("list", "--text", "nowhere"); errs != "No task matches.\n" {
 		t.Errorf("got %q", errs)
 	}
 }
