@@ -83,7 +83,7 @@ func (s Session) Check() error {
 var mode = regexp.MustCompile(`"permissionMode": ?"[A-Za-z]*"`)
 
 // Portable returns Data for another machine: without the secrets of a redactor, and with the default permission mode,
-// because the CLI resumes a conversation in its last one, and runs have one that asks nobody.
+// so that the CLI asks the person who continues it, whatever the run was allowed.
 func (s Session) Portable(secrets *Redactor) ([]byte, error) {
 	a, err := transcript.Unpack(s.Data)
 	if err != nil {
