@@ -62,7 +62,7 @@ func (h *harness) say(form url.Values) answer {
 	a := h.do(http.MethodPost, "/chat", form.Encode(), "Content-Type", "application/x-www-form-urlencoded",
 		"Accept", "text/html")
 	if a.StatusCode == http.StatusSeeOther {
-		if to := a.Header.Get("Location"); to != "/chat/t-1#latest" {
+		if to := a.Header.Get("Location"); to != "/chat/t-1?sent#latest" {
 			h.Errorf("it leads to %s", to)
 		}
 		return h.get("/chat/t-1", "Accept", "text/html")

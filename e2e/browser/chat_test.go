@@ -102,8 +102,18 @@ func TestChatWithoutLogin(t *testing.T) {
 	tb.do(sendKeys("textarea[name=message]", "and twice\r"))
 	eval[bool](tb, "document.querySelector('textarea').value = ''; location.reload(); true") // or the browser restores it
 	tb.wait("document.querySelector('.send')?.disabled === false && document.querySelector('textarea').value === 'and twice'")
+	// another way to the latest part of the conversation, such as after Stop
+	at := eval[string](tb, "location.pathname")
+	tb.open("/fleet")
+	tb.open(at + "#latest")
+	tb.wait("document.querySelector('textarea')?.value === 'and twice'")
 	// another person in this tab
 	eval[bool](tb, "for (const key of ['draft', 'draft ', 'draft Ann ']) sessionStorage.setItem(key, 'mine'); true")
 	tb.open("/chat")
 	tb.wait("document.readyState === 'complete' && document.querySelector('textarea').value === ''")
+	// nothing is left for the next one at this machine
+	tb.open("/fleet")
+	tb.press(".user summary")
+	tb.press("form[action='/logout'] button")
+	tb.wait("location.pathname === '/login' && sessionStorage.length === 0")
 }

@@ -12,7 +12,7 @@ func TestAuditInWords(t *testing.T) {
 	for what, want := range map[string][3]string{ // result, words, leads
 		"POST /tasks/" + task + "/cancel":           {"/tasks/" + task, "stopped", "task b90wcne"},
 		"POST /api/tasks/" + task + "/answer":       {"", "answered", "task b90wcne"},
-		"POST /chat":                                {"/chat/sums#latest", "started", "a conversation"},
+		"POST /chat":                                {"/chat/sums?sent#latest", "started", "a conversation"},
 		"POST /fleet/classes/interactive/pause":     {"/fleet", "paused interactive", ""},
 		"POST /fleet/environments/acme/api/rebuild": {"", "rebuilt the environment acme/api", ""},
 		"DELETE /api/tokens/ci":                     {"", "revoked token ci", ""},

@@ -259,7 +259,7 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 		return c.showChat(w, r, http.StatusUnprocessableEntity, v)
 	}
 	if err == nil {
-		http.Redirect(w, r, "/chat/"+thread+"#latest", http.StatusSeeOther) //nolint:gosec // the source has named it
+		http.Redirect(w, r, "/chat/"+thread+"?sent#latest", http.StatusSeeOther) //nolint:gosec // the source has named it
 	}
 	return err
 }

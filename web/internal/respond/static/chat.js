@@ -70,12 +70,14 @@ function attach(paste) {
 const showFiles = () => form.file.classList.toggle("none", !form.file.files.length);
 
 // keepDraft restores a message that was not sent, because the login had ended or the server did not answer, to the person
-// who wrote it. A message that was sent has led to the latest part of its conversation; one may return there later.
+// who wrote it. The address says once that a message was sent: other ways lead to the latest part of a conversation, too.
 function keepDraft() {
   const author = document.querySelector(".user .name")?.textContent;
   const [fresh, here] = ["", form.elements.thread?.value || ""].map((thread) => `draft ${author} ${thread}`);
-  const sent = location.hash === "#latest" && performance.getEntriesByType("navigation")[0].type === "navigate";
-  if (sent) for (const key of [fresh, here]) sessionStorage.removeItem(key);
+  if (location.search === "?sent") {
+    for (const key of [fresh, here]) sessionStorage.removeItem(key);
+    history.replaceState(history.state, "", location.pathname + location.hash);
+  }
   form.message.value ||= sessionStorage.getItem(here) || "";
   form.addEventListener("submit", () => sessionStorage.setItem(here, form.message.value));
 }
