@@ -167,31 +167,31 @@ func (d Declaration) Checked() (Declaration, []string) {
 // dropBadLists empties each list that has an entry that cannot be used, and says which and why. A part of a list may
 // mean something else than the whole.
 func (d *Declaration) dropBadLists() (wrong []string) {
-	for _, list := range []struct {
-		name   string
-		values *[]string
-		fits   func(string) bool
+	lists := d.lists()
+	for i, list := range []struct {
+		name string
+		fits func(string) bool
 	}{
-		{"setup", (*[]string)(&d.Setup), func(line string) bool { return !strings.ContainsRune(line, 0) }},
-		{"start", (*[]string)(&d.Start), func(line string) bool { return !strings.ContainsRune(line, 0) }},
-		{"locks", (*[]string)(&d.Locks), func(name string) bool {
+		{"setup", func(line string) bool { return !strings.ContainsRune(line, 0) }},
+		{"start", func(line string) bool { return !strings.ContainsRune(line, 0) }},
+		{"locks", func(name string) bool {
 			return filepath.IsLocal(name) && !strings.ContainsAny(name, "\n\x00")
 		}},
-		{"path", (*[]string)(&d.Path), func(dir string) bool {
+		{"path", func(dir string) bool {
 			return filepath.IsLocal(strings.TrimPrefix(dir, "~/")) && !strings.ContainsAny(dir, ":\n\x00")
 		}},
 	} {
-		complaints := len(wrong)
-		for _, value := range *list.values {
+		complaints, values := len(wrong), lists[i]
+		for _, value := range *values {
 			if len(value) > maxValue || !list.fits(value) {
 				wrong = append(wrong, fmt.Sprintf("%s: %.100q cannot be used.", list.name, value))
 			}
 		}
-		if len(*list.values) > maxList {
+		if len(*values) > maxList {
 			wrong = append(wrong, fmt.Sprintf("%s: the list has more than %d entries.", list.name, maxList))
 		}
 		if len(wrong) > complaints {
-			*list.values = nil
+			*values = nil
 		}
 	}
 	return wrong
@@ -219,20 +219,20 @@ func (d Declaration) Under(operator Declaration) Declaration {
 		d.Tools = operator.Tools
 	}
 	d.PullRequests = d.PullRequests.under(operator.PullRequests)
-	for _, list := range []struct {
-		own       *[]string
-		operators []string
-	}{
-		{(*[]string)(&d.Setup), operator.Setup},
-		{(*[]string)(&d.Start), operator.Start},
-		{(*[]string)(&d.Locks), operator.Locks},
-		{(*[]string)(&d.Path), operator.Path},
-	} {
-		if list.operators != nil {
-			*list.own = list.operators
+	own := d.lists()
+	for i, list := range operator.lists() {
+		if *list != nil {
+			*own[i] = *list
 		}
 	}
 	return d
+}
+
+// lists returns the lists of d, which are replaced as a whole.
+func (d *Declaration) lists() []*[]string {
+	return []*[]string{
+		(*[]string)(&d.Setup), (*[]string)(&d.Start), (*[]string)(&d.Locks), (*[]string)(&d.Path),
+	}
 }
 
 // LockFiles returns the names of the files and directories that d depends on.
