@@ -172,7 +172,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 
 // others are the methods that only read or do not concern a task.
 const others = "SweepObjects Ready Delivered Unblocked BoundClaims Wake CallUp Counts Leader Running LiveAfter Restored ID Thread Fence Record Await Mail Get List Live Records " +
-	"Places Absorbed Log Checkpoint Ping Replicate Doctor.Join Doctor.Objects Doctor.Epoch Doctor.Examine Doctor.Diagnose " +
+	"Places Absorbed Log Logs Checkpoint Ping Replicate Doctor.Join Doctor.Objects Doctor.Epoch Doctor.Examine Doctor.Diagnose " +
 	"Pictures.Save Pictures.Read Outbox.Backlog Memos.Memo Memos.ChangeMemo Memos.Allow " +
 	"Votes.Vote Votes.Of " +
 	"Events.Read Events.ReadBefore Events.Follow Events.Archive Questions.List Questions.ListAll Threads.Next " +
