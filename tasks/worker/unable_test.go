@@ -135,8 +135,10 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 // maxInformed is how many threads one pass informs.
 const maxInformed = 8
 
-// inform makes a pass of the leader's and waits for what it posts.
+// inform makes a pass of the leader's and waits for what it posts. On a busy machine a heartbeat from before the tasks
+// were submitted no longer counts.
 func (w *Worker) inform(ctx context.Context) {
+	w.beat(ctx)
 	w.recovery.Reconcile(ctx)
 	w.waits.Wait()
 }
