@@ -88,8 +88,8 @@ var deskActions = map[string]func(f *harness, ctx context.Context) (string, erro
 // votes and links are no changes of a task: a source records with As what it has done for a person.
 var deskSilent = map[string]bool{
 	"Affords": true, "As": true, "CastVote": true, "Changes": true, "Costs": true, "Delivered": true, "Depths": true,
-	"File": true, "Files": true, "Find": true, "Follow": true, "History": true, "Latest": true, "List": true, "Metered": true, "Offer": true,
-	"OfferLink": true, "Open": true, "Overview": true, "PermitNow": true, "PermitReady": true, "Permits": true,
+	"File": true, "Files": true, "Find": true, "Follow": true, "History": true, "Latest": true, "List": true,
+	"Metered": true, "Offer": true, "OfferLink": true, "Open": true, "Overview": true, "PermitNow": true, "PermitReady": true, "Permits": true,
 	"Questions": true, "Status": true, "Supersede": true, "Thread": true, "Unlink": true,
 }
 
